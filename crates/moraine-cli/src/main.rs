@@ -1,0 +1,2 @@
+//! The `moraine` command.
+fn main() {}

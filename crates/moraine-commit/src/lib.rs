@@ -1,0 +1,1 @@
+//! Snapshots and commits of a DuckLake catalog kept in a moraine store.

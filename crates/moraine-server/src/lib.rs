@@ -1,0 +1,1 @@
+//! A Postgres-protocol server for DuckLake catalogs kept in moraine.

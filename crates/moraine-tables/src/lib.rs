@@ -1,0 +1,1 @@
+//! The ducklake_* tables as relations over a moraine catalog.

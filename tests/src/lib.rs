@@ -1,0 +1,1 @@
+//! End-to-end and cross-crate tests of moraine.
