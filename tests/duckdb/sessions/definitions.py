@@ -1,0 +1,90 @@
+"""Views, macros and comments."""
+
+from harness.session import Session
+
+VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE database_name='lake' AND NOT internal ORDER BY 1"
+COMMENTS = [
+    "SELECT schema_name, comment FROM duckdb_schemas() WHERE database_name='lake' ORDER BY 1",
+    "SELECT table_name, comment FROM duckdb_tables() WHERE database_name='lake' ORDER BY 1",
+    "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE database_name='lake' ORDER BY ALL",
+    "SELECT view_name, comment FROM duckdb_views() WHERE database_name='lake' AND NOT internal ORDER BY 1",
+]
+
+SESSIONS = [
+    Session(
+        "views",
+        [
+            "CREATE TABLE t(a INT, s VARCHAR)",
+            "INSERT INTO t VALUES (1, 'it''s'), (2, 'b')",
+            "CREATE VIEW v AS SELECT a * 10 AS x FROM t WHERE s <> 'semi;colon'",
+            "FROM v ORDER BY x",
+            "CREATE OR REPLACE VIEW v AS SELECT a * 100 AS x FROM t",
+            "FROM v ORDER BY x",
+            "CREATE VIEW w(y, \"Z z\") AS SELECT a, s FROM t",
+            "FROM w ORDER BY y",
+            "ALTER VIEW w RENAME TO w2",
+            "CREATE VIEW v2 AS SELECT sum(x) AS total FROM v",
+            "FROM v2",
+            "CREATE VIEW v AS SELECT 1",
+            "CREATE VIEW IF NOT EXISTS v AS SELECT 1",
+            "DROP VIEW v",
+            "DROP VIEW IF EXISTS v",
+        ],
+        [VIEWS, "FROM w2 ORDER BY y", "FROM v", "FROM v2", "FROM v AT (VERSION => 4) ORDER BY x"],
+    ),
+    Session(
+        "macros",
+        [
+            "CREATE MACRO addone(x) AS x + 1",
+            "SELECT lake.addone(1)",
+            "CREATE MACRO numbers(n) AS TABLE SELECT * FROM range(n)",
+            "FROM lake.numbers(3)",
+            "CREATE MACRO defaulted(x, y := 5) AS x + y",
+            "SELECT lake.defaulted(1), lake.defaulted(1, y := 1)",
+            "CREATE MACRO many(z, y, x, w) AS [z, y, x, w]",
+            "CREATE MACRO overloaded(a) AS a * 10, (a, b) AS a * b",
+            "CREATE MACRO quoting(s := 'it''s') AS s || ';'",
+            "CREATE OR REPLACE MACRO addone(x) AS x + 1.5",
+            "CREATE MACRO gone(x) AS x",
+            "DROP MACRO gone",
+            "SELECT lake.gone(1)",
+            "CREATE MACRO TABLE gone_too(x) AS TABLE SELECT x",
+            "DROP MACRO TABLE gone_too",
+        ],
+        [
+            "SELECT lake.addone(1)",
+            "FROM lake.numbers(3)",
+            "SELECT lake.defaulted(1), lake.defaulted(1, y := 1)",
+            "SELECT lake.many(1, 2, 3, 4)",
+            "SELECT lake.overloaded(7), lake.overloaded(7, 3)",
+            "SELECT lake.quoting()",
+            "SELECT lake.gone(1)",
+            "SELECT function_name, function_type, parameters FROM duckdb_functions() WHERE database_name='lake' ORDER BY ALL",
+        ],
+    ),
+    Session(
+        "comments_on_everything",
+        [
+            "CREATE TABLE t(a INT, b STRUCT(x INT))",
+            "COMMENT ON TABLE t IS 'my table'",
+            "COMMENT ON COLUMN t.a IS 'my column; it''s \"quoted\"'",
+            "COMMENT ON COLUMN t.b IS 'ünïcödé ☃'",
+            "COMMENT ON TABLE t IS 'my table, again'",
+            "CREATE VIEW v AS SELECT 1 AS one",
+            "COMMENT ON VIEW v IS 'my view'",
+            "COMMENT ON COLUMN v.one IS 'not for a view'",
+            "CREATE TABLE u(a INT)",
+            "COMMENT ON TABLE u IS 'soon gone'",
+            "COMMENT ON TABLE u IS NULL",
+            "COMMENT ON COLUMN u.a IS ''",
+            "COMMENT ON SCHEMA main IS 'the schema'",
+            "ALTER TABLE t RENAME COLUMN a TO aa",
+            "ALTER TABLE t ALTER aa SET DATA TYPE BIGINT",
+            "ALTER TABLE t RENAME TO t2",
+            "ALTER VIEW v RENAME TO v2",
+            "CREATE MACRO m(x) AS x",
+            "COMMENT ON MACRO m IS 'my macro'",
+        ],
+        COMMENTS,
+    ),
+]

@@ -1,0 +1,105 @@
+"""Several schemas in a lake, several lakes in a database, several databases in a server."""
+
+from harness.session import Session
+
+TABLES = "SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE database_name IN ('lake', 'second', 'third') ORDER BY ALL"
+
+SESSIONS = [
+    Session(
+        "schemas_are_made_and_dropped",
+        [
+            "CREATE SCHEMA s1",
+            "CREATE TABLE s1.t(a INT)",
+            "INSERT INTO s1.t VALUES (1)",
+            "FROM s1.t",
+            "CREATE TABLE t(a INT)",
+            "INSERT INTO t VALUES (99)",
+            "CREATE SCHEMA s2",
+            "DROP SCHEMA s2",
+            "DROP SCHEMA s1",
+            "CREATE SCHEMA s1",
+            "CREATE SCHEMA IF NOT EXISTS s1",
+            "CREATE VIEW s1.v AS SELECT 1 AS x",
+            "CREATE MACRO s1.m(x) AS x",
+            "DROP SCHEMA s1 CASCADE",
+            "FROM s1.t",
+            "CREATE SCHEMA s3",
+            "CREATE TABLE s3.t(b VARCHAR)",
+            "INSERT INTO s3.t VALUES ('q')",
+            "INSERT INTO s3.t SELECT i FROM range(100) r(i)",
+            "DROP SCHEMA main",
+        ],
+        [
+            "SELECT schema_name FROM duckdb_schemas() WHERE database_name='lake' AND NOT internal ORDER BY 1",
+            TABLES,
+            "SELECT count(*), max(b) FROM s3.t",
+            "FROM t",
+            "FROM s1.t",
+            "FROM s1.t AT (VERSION => 3)",
+        ],
+    ),
+    Session(
+        "two_lakes_in_one_database",
+        [
+            "ATTACH 'ducklake:$SAME' AS second (DATA_PATH '$DATA/second', METADATA_SCHEMA 'second_lake')",
+            "CREATE TABLE t(a INT)",
+            "CREATE TABLE second.t(b VARCHAR)",
+            "INSERT INTO t VALUES (1)",
+            "INSERT INTO second.t VALUES ('one')",
+            "INSERT INTO second.t SELECT 'many' FROM range(100)",
+            "DROP TABLE t",
+            "CREATE TABLE u AS SELECT 5 AS a",
+            TABLES,
+            "SELECT count(*), max(b) FROM second.t",
+            "DETACH second",
+            "ATTACH 'ducklake:$SAME' AS third (METADATA_SCHEMA 'second_lake')",
+            "UPDATE third.t SET b = 'changed' WHERE b = 'one'",
+            "SELECT b, count(*) FROM third.t GROUP BY ALL ORDER BY ALL",
+        ],
+        [
+            "SHOW TABLES",
+            "FROM u",
+            "ATTACH 'ducklake:$SAME' AS second (METADATA_SCHEMA 'second_lake')",
+            "SELECT b, count(*) FROM second.t GROUP BY ALL ORDER BY ALL",
+            "DETACH second",
+        ],
+    ),
+    Session(
+        "the_main_lake_under_another_schema",
+        ["CREATE TABLE t(a INT)", "INSERT INTO t VALUES (1)", "INSERT INTO t SELECT i FROM range(100) r(i)", "UPDATE t SET a = 5 WHERE a = 1"],
+        ["SELECT count(*), sum(a) FROM t", "SELECT count(*) FROM ducklake_snapshots('lake')"],
+        "METADATA_SCHEMA 'Elsewhere'",
+    ),
+    Session(
+        "two_databases",
+        [
+            "ATTACH 'ducklake:$OTHER' AS second (DATA_PATH '$DATA/second')",
+            "CREATE TABLE t AS SELECT i AS a FROM range(100) r(i)",
+            "CREATE TABLE second.t AS SELECT i * 2 AS a FROM lake.t r(i)",
+            "INSERT INTO second.t VALUES (1)",
+            TABLES,
+        ],
+        [
+            "SELECT count(*), sum(a) FROM t",
+            "ATTACH IF NOT EXISTS 'ducklake:$OTHER' AS second",
+            "SELECT count(*), sum(a) FROM second.t",
+        ],
+    ),
+    Session(
+        "attaching_without_and_with_another_data_path",
+        [
+            "CREATE TABLE t AS SELECT 1 AS a",
+            "USE memory",
+            "DETACH lake",
+            "ATTACH 'ducklake:$OTHER' AS nowhere (CREATE_IF_NOT_EXISTS false)",
+            "ATTACH 'ducklake:$OTHER' AS second (DATA_PATH '$DATA/second')",
+            "CREATE TABLE second.t AS SELECT i AS a FROM range(100) r(i)",
+            "DETACH second",
+            "ATTACH 'ducklake:$OTHER' AS second (DATA_PATH '$DATA/somewhere_else')",
+            "ATTACH 'ducklake:$OTHER' AS second (READ_ONLY)",
+            "SELECT count(*) FROM second.t",
+            "INSERT INTO second.t VALUES (1)",
+        ],
+        ["FROM t"],
+    ),
+]
