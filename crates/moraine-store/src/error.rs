@@ -52,23 +52,23 @@ pub enum ReadError {
 
 impl ReadError {
     /// A [`ReadError::Corruption`] at `at` (a key or an object) with what was found there.
-    pub fn corruption(at: impl ToString, detail: impl ToString) -> Self {
+    pub fn corruption(at: impl Into<String>, detail: impl Into<String>) -> Self {
         ReadError::Corruption {
-            at: at.to_string(),
-            detail: detail.to_string(),
+            at: at.into(),
+            detail: detail.into(),
         }
     }
 }
 
 impl From<KeyError> for ReadError {
     fn from(error: KeyError) -> Self {
-        ReadError::corruption("a key", error)
+        ReadError::corruption("a key", error.to_string())
     }
 }
 
 impl From<DecodeError> for ReadError {
     fn from(error: DecodeError) -> Self {
-        ReadError::corruption("a record", error)
+        ReadError::corruption("a record", error.to_string())
     }
 }
 
@@ -110,4 +110,19 @@ impl From<ReadError> for CommitError {
             source => CommitError::Abandoned { source },
         }
     }
+}
+
+/// The text of `error` and of everything below it that it does not repeat.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(source) = below {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        below = source.source();
+    }
+    text
 }

@@ -5,18 +5,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod census;
 mod error;
+mod gate;
+mod location;
 pub mod memory;
+mod observed;
+mod open;
 mod pending;
 mod read;
+pub mod slate;
 mod staging;
 mod store;
 mod write_set;
 
 pub use error::{CommitError, ReadError};
+pub use gate::{FormatState, check_format};
+pub use location::StoreUrl;
 pub use memory::MemoryStore;
+pub use open::{OpenError, OpenOptions, list_stores, open, open_reader};
 pub use pending::Pending;
 pub use read::{Read, ReadExt, RecordScan, Scan, collect};
+pub use slate::{SlateReader, SlateStore};
 pub use staging::{Savepoint, Staging};
 pub use store::{Store, Transaction, View};
 pub use write_set::WriteSet;

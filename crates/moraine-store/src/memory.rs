@@ -180,6 +180,13 @@ impl Shared {
     }
 }
 
+/// Some records of a range, and the rest of the range if there may be more.
+#[derive(Default)]
+struct Page {
+    records: Vec<(Bytes, Bytes)>,
+    rest: Option<KeyRange>,
+}
+
 /// A sequence number to read at; while it lives, what it sees is kept.
 struct Pin {
     shared: Arc<Shared>,
@@ -197,12 +204,12 @@ impl Pin {
             .and_then(|versions| visible(versions, self.sequence)))
     }
 
-    /// Up to [`SCAN_PAGE_RECORDS`] keys from `range` on, and the rest of the range if there may be more.
-    fn page(&self, range: &KeyRange) -> Result<(Vec<(Bytes, Bytes)>, Option<KeyRange>), ReadError> {
+    /// Up to [`SCAN_PAGE_RECORDS`] records from the start of `range` on.
+    fn page(&self, range: &KeyRange) -> Result<Page, ReadError> {
         let state = self.shared.state();
         self.shared.check(&state)?;
-        if range.end.as_ref().is_some_and(|end| *end <= range.start) {
-            return Ok((Vec::new(), None));
+        if range.is_empty() {
+            return Ok(Page::default());
         }
         let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let mut page = Vec::new();
@@ -215,13 +222,19 @@ impl Pin {
                     start: key.clone(),
                     end: range.end.clone(),
                 };
-                return Ok((page, Some(rest)));
+                return Ok(Page {
+                    records: page,
+                    rest: Some(rest),
+                });
             }
             if let Some(value) = visible(versions, self.sequence) {
                 page.push((key.clone(), value));
             }
         }
-        Ok((page, None))
+        Ok(Page {
+            records: page,
+            rest: None,
+        })
     }
 }
 
@@ -262,7 +275,7 @@ struct MemoryScan {
 }
 
 impl MemoryScan {
-    fn new(pin: Pin, range: KeyRange) -> Box<dyn Scan> {
+    fn start(pin: Pin, range: KeyRange) -> Box<dyn Scan> {
         Box::new(MemoryScan {
             pin,
             page: Vec::new().into_iter(),
@@ -282,9 +295,9 @@ impl Scan for MemoryScan {
             let Some(range) = self.rest.take() else {
                 return Ok(None);
             };
-            let (page, rest) = self.pin.page(&range)?;
-            self.page = page.into_iter();
-            self.rest = rest;
+            let page = self.pin.page(&range)?;
+            self.page = page.records.into_iter();
+            self.rest = page.rest;
         }
     }
 }
@@ -300,7 +313,7 @@ impl Read for MemoryView {
     }
 
     async fn scan(&self, range: KeyRange) -> Result<Box<dyn Scan>, ReadError> {
-        Ok(MemoryScan::new(self.pin.clone(), range))
+        Ok(MemoryScan::start(self.pin.clone(), range))
     }
 }
 
@@ -326,7 +339,7 @@ impl Read for MemoryTransaction {
     }
 
     async fn scan(&self, range: KeyRange) -> Result<Box<dyn Scan>, ReadError> {
-        let below = MemoryScan::new(self.pin.clone(), range.clone());
+        let below = MemoryScan::start(self.pin.clone(), range.clone());
         Ok(self.writes.overlay(below, &range))
     }
 }

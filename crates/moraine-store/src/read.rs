@@ -138,11 +138,12 @@ impl<K: Stored> RecordScan<K> {
 }
 
 fn decode_key<K: Kind>(key: &[u8]) -> Result<K, ReadError> {
-    K::decode(key).map_err(|error| ReadError::corruption(format_args!("key {}", Hex(key)), error))
+    K::decode(key).map_err(|error| ReadError::corruption(format!("key {}", Hex(key)), error.to_string()))
 }
 
 fn decode_value<K: Stored>(key: &K, bytes: &Bytes) -> Result<K::Value, ReadError> {
-    moraine_codec::decode(key, bytes).map_err(|error| ReadError::corruption(key.to_key(), error))
+    moraine_codec::decode(key, bytes)
+        .map_err(|error| ReadError::corruption(key.to_key().to_string(), error.to_string()))
 }
 
 /// Bytes as lower-case hexadecimal digits, for keys that cannot be named otherwise.

@@ -44,10 +44,9 @@ impl WriteSet {
 
     /// The changes within `range`, ascending by key.
     pub fn range(&self, range: &KeyRange) -> impl Iterator<Item = (&Bytes, &Option<Bytes>)> {
-        let empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
         let end = match &range.end {
             // `BTreeMap::range` panics on inverted bounds.
-            Some(_) if empty => Bound::Excluded(&range.start),
+            Some(_) if range.is_empty() => Bound::Excluded(&range.start),
             Some(end) => Bound::Excluded(end),
             None => Bound::Unbounded,
         };

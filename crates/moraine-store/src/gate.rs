@@ -1,0 +1,125 @@
+//! The format gate: whether the records of a store are ones that this version may read and write.
+
+use moraine_codec::format::{CURRENT, OLDEST_OPENABLE, format_value_has_unknown_fields};
+use moraine_codec::proto::FormatValue;
+use moraine_keys::{FormatKey, HeadKey, Kind, MigrationKey, NameKey, SchemaKey};
+
+use crate::{OpenError, Read, ReadExt};
+
+/// What a store that passed the gate holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormatState {
+    /// No records: there is no lake yet.
+    Empty,
+    /// A lake of the current format.
+    Ready,
+}
+
+/// Checks, in this order: an unfinished migration, a newer format, an older format, an empty store, and whether the
+/// name directory is laid out as this version lays it out.
+///
+/// # Errors
+/// [`OpenError::MidMigration`], [`OpenError::Newer`], [`OpenError::Older`], [`OpenError::Foreign`]; read errors.
+pub async fn check_format(read: &dyn Read) -> Result<FormatState, OpenError> {
+    if let Some(bytes) = read.get(&MigrationKey.encode()).await? {
+        let marker =
+            moraine_codec::decode(&MigrationKey, &bytes).map_err(|error| foreign(&MigrationKey, &error))?;
+        return Err(OpenError::MidMigration {
+            from: marker.from_format,
+            to: marker.to_format,
+        });
+    }
+    let Some(bytes) = read.get(&FormatKey.encode()).await? else {
+        return check_empty(read).await;
+    };
+    let format = moraine_codec::decode(&FormatKey, &bytes).map_err(|error| foreign(&FormatKey, &error))?;
+    let FormatValue {
+        format_version: found,
+        writer_version,
+    } = format;
+    let writer = if writer_version.is_empty() {
+        "its version is not recorded".to_owned()
+    } else {
+        writer_version
+    };
+    if found > CURRENT {
+        return Err(OpenError::Newer {
+            found,
+            newest: CURRENT,
+            writer,
+        });
+    }
+    if found < OLDEST_OPENABLE {
+        return Err(OpenError::Older {
+            found,
+            oldest: OLDEST_OPENABLE,
+            writer,
+        });
+    }
+    // Writing back would drop fields that this version does not know, and one of them says that commits come by
+    // another way than this version's.
+    if format_value_has_unknown_fields(&bytes).map_err(|error| foreign(&FormatKey, &error))? {
+        return Err(OpenError::Foreign {
+            at: FormatKey.to_key().to_string(),
+            detail: "its format record has fields that this version does not know".to_owned(),
+        });
+    }
+    check_names(read).await?;
+    Ok(FormatState::Ready)
+}
+
+/// Without a format record there may be no records at all.
+async fn check_empty(read: &dyn Read) -> Result<FormatState, OpenError> {
+    let first = read.scan(moraine_keys::KeyRange::all()).await?.next().await?;
+    match first {
+        None => Ok(FormatState::Empty),
+        Some((key, _)) => Err(OpenError::Foreign {
+            at: FormatKey.to_key().to_string(),
+            detail: format!(
+                "there is no format record, but there is {}",
+                crate::slate::guard::KeyName(&key)
+            ),
+        }),
+    }
+}
+
+/// Two readings of the key of a name are possible; a store with the other one must not get entries of both.
+async fn check_names(read: &dyn Read) -> Result<(), OpenError> {
+    if read.value(&HeadKey).await?.is_none() {
+        return Err(OpenError::Foreign {
+            at: HeadKey.to_key().to_string(),
+            detail: "there is a format record, but no head record".to_owned(),
+        });
+    }
+    let Some((schema, value)) = read
+        .record_scan::<SchemaKey>(SchemaKey::scan())
+        .await?
+        .next()
+        .await?
+    else {
+        return Ok(());
+    };
+    let entry = NameKey {
+        kind: NameKey::SCHEMA,
+        parent_id: 0,
+        name: value.schema_name.clone(),
+        entity_id: schema.schema_id,
+    };
+    if read.get(&entry.encode()).await?.is_none() {
+        return Err(OpenError::Foreign {
+            at: entry.to_key().to_string(),
+            detail: format!(
+                "the name directory has no entry for schema {:?} where this version puts it",
+                value.schema_name
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn foreign(key: &impl Kind, error: &moraine_codec::DecodeError) -> OpenError {
+    OpenError::Foreign {
+        at: key.to_key().to_string(),
+        detail: error.to_string(),
+    }
+}

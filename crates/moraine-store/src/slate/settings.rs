@@ -1,0 +1,110 @@
+//! How SlateDB is opened. What is persisted (the segment extractor) must be the same for every writer and reader for
+//! ever; the rest are choices of this process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use moraine_codec::format::SEGMENT_EXTRACTOR;
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, DbReaderOptions, GarbageCollectorOptions, ScanOptions,
+    Settings,
+};
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+use slatedb::db_cache::{DbCache, SplitCache};
+use slatedb::{PrefixExtractor, PrefixTarget};
+
+/// Cached blocks of all stores of this process, in bytes.
+const BLOCK_CACHE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Cached indexes and filters of all stores of this process, in bytes.
+const META_CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes a scan asks for in one request; the default of one block is a request per 4 KiB.
+const SCAN_READ_AHEAD_BYTES: usize = 1024 * 1024;
+/// Requests a scan keeps in the air.
+const SCAN_FETCH_TASKS_MAX: usize = 4;
+/// How often a writer that does not write looks whether it was fenced.
+const MANIFEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const COMPACTOR_POLL_INTERVAL: Duration = Duration::from_millis(500);
+const COMPACTIONS_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const COMPACTED_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
+/// One per segment and some; with fewer, ten touched segments stall a memtable flush for many seconds.
+const COMPACTIONS_IN_PARALLEL_MAX: usize = 16;
+/// A read-only handle gives up instead of retrying for ever: nothing depends on it.
+const READER_RETRIES_MAX: u32 = 3;
+
+/// Splits the keyspace by its first byte, the subspace, so that each has its own SSTs.
+#[derive(Debug)]
+pub(crate) struct SubspaceExtractor;
+
+impl PrefixExtractor for SubspaceExtractor {
+    fn name(&self) -> &str {
+        SEGMENT_EXTRACTOR
+    }
+
+    fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+        let (PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes)) = target;
+        (!bytes.is_empty()).then_some(1)
+    }
+}
+
+/// Settings of a writer; `local` for file systems, which take no conditional updates.
+pub(crate) fn writer(local: bool) -> Settings {
+    Settings {
+        // The flusher of this crate decides when; a ticker would make each commit wait for it.
+        flush_interval: None,
+        manifest_poll_interval: MANIFEST_POLL_INTERVAL,
+        // An outage must not end the handle: writes wait, and callers have their own deadline.
+        object_store_max_retries: None,
+        garbage_collector_options: Some(GarbageCollectorOptions {
+            boundary_files_enabled: !local,
+            ..GarbageCollectorOptions::default()
+        }),
+        compactor_options: Some(CompactorOptions {
+            poll_interval: COMPACTOR_POLL_INTERVAL,
+            commit_compacted_interval: COMPACTED_COMMIT_INTERVAL,
+            max_concurrent_compactions: COMPACTIONS_IN_PARALLEL_MAX,
+            worker: Some(CompactionWorkerOptions {
+                compactions_poll_interval: COMPACTIONS_POLL_INTERVAL,
+                ..CompactionWorkerOptions::default()
+            }),
+            ..CompactorOptions::default()
+        }),
+        ..Settings::default()
+    }
+}
+
+/// Options of a read-only handle.
+pub(crate) fn reader() -> DbReaderOptions {
+    DbReaderOptions {
+        manifest_poll_interval: MANIFEST_POLL_INTERVAL,
+        object_store_max_retries: Some(READER_RETRIES_MAX),
+        ..DbReaderOptions::default()
+    }
+}
+
+/// Options of every scan.
+pub(crate) fn scan() -> ScanOptions {
+    let mut options = ScanOptions::default().with_read_ahead_bytes(SCAN_READ_AHEAD_BYTES);
+    options.max_fetch_tasks = SCAN_FETCH_TASKS_MAX;
+    options
+}
+
+/// The process-wide block cache, and an identity within it for one more handle. Shared, so that a server's memory is
+/// bounded whatever the number of its lakes.
+pub(crate) fn cache() -> (Arc<dyn DbCache>, u64) {
+    static CACHE: OnceLock<Arc<dyn DbCache>> = OnceLock::new();
+    static HANDLES: AtomicU64 = AtomicU64::new(1);
+    let cache = CACHE.get_or_init(|| {
+        let part = |max_capacity| -> Arc<dyn DbCache> {
+            Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
+                max_capacity,
+                ..MokaCacheOptions::default()
+            }))
+        };
+        let split = SplitCache::new()
+            .with_block_cache(Some(part(BLOCK_CACHE_BYTES_MAX)))
+            .with_meta_cache(Some(part(META_CACHE_BYTES_MAX)));
+        Arc::new(split.build())
+    });
+    (Arc::clone(cache), HANDLES.fetch_add(1, Ordering::Relaxed))
+}
