@@ -36,7 +36,8 @@ class Differs:
     """A statement whose result is known not to be the reference's: what it is instead, and why."""
 
     sql: str
-    rows: str
+    ok: bool
+    text: str
     why: str
 
 
@@ -59,7 +60,12 @@ def together(*statements):
 
 def differs(sql, rows, why):
     """A statement on which every Postgres catalog answers `rows`, and not what the reference answers."""
-    return Differs(sql, rows, why)
+    return Differs(sql, True, rows, why)
+
+
+def fails(sql, error, why):
+    """A statement that fails on every Postgres catalog with an error that begins with `error`."""
+    return Differs(sql, False, error, why)
 
 
 REOPEN = Event("reopen")  # all clients end; the next statement comes from a new process

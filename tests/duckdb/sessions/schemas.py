@@ -55,6 +55,7 @@ SESSIONS = [
             "ATTACH 'ducklake:$SAME' AS third (METADATA_SCHEMA 'second_lake')",
             "UPDATE third.t SET b = 'changed' WHERE b = 'one'",
             "SELECT b, count(*) FROM third.t GROUP BY ALL ORDER BY ALL",
+            "DETACH third",
         ],
         [
             "SHOW TABLES",

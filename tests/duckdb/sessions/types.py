@@ -10,12 +10,12 @@ FAMILIES = {
         "SMALLINT": ["-1", "-32768", "32767"],
         "INTEGER": ["7", "-2147483648", "2147483647"],
         "BIGINT": ["42", "-9223372036854775808", "9223372036854775807"],
-        "HUGEINT": ["1", "-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"],
+        "HUGEINT": ["1", "-9007199254740993000", "10000000000000000000"],
         "UTINYINT": ["0", "255"],
         "USMALLINT": ["1", "65535"],
         "UINTEGER": ["2", "4294967295"],
         "UBIGINT": ["3", "18446744073709551615", "9223372036854775808"],
-        "UHUGEINT": ["4", "340282366920938463463374607431768211455"],
+        "UHUGEINT": ["4", "10000000000000000000"],
     },
     "fractions": {
         "FLOAT": ["1.5", "0.1", "-0.0", "'inf'::FLOAT", "'-inf'::FLOAT", "'nan'::FLOAT", "3.4028235e38", "1.4e-45"],
@@ -58,6 +58,12 @@ FAMILIES = {
     },
 }
 
+# Parquet has no integers of 128 bits: DuckDB writes them as doubles, and cannot read back the largest.
+INLINED_ONLY = {
+    "HUGEINT": ["-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"],
+    "UHUGEINT": ["0", "340282366920938463463374607431768211455"],
+}
+
 
 def table_of(type_name):
     """The name of the table that holds one type."""
@@ -93,7 +99,7 @@ def changes(types):
         yield f"DELETE FROM {table} WHERE v = {values[0]}"
 
 
-SESSIONS = []
+SESSIONS = [Session("the_largest_integers_inlined", [*writes(INLINED_ONLY), *changes(INLINED_ONLY)], [*reads(INLINED_ONLY)])]
 for family, types in FAMILIES.items():
     SESSIONS += [
         Session(f"{family}_inlined", [*writes(types), *changes(types)], [*reads(types)]),
