@@ -1,0 +1,382 @@
+//! Taking rows out for good: what a flush has written to Parquet, what expiry makes unreachable, a dropped inlined table, a dead
+//! table. Tombstones go only with the last version that needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+
+use arrow_schema::SchemaRef;
+use moraine_keys::{
+    ArchivedDeleteKey, ArchivedFileDeleteKey, ArchivedInsertKey, ChunkLocatorKey, ChunkRangeKey,
+    FileDeleteTableKey, InlineDeleteKey, InlineFileDeleteKey, InlineInsertKey, InlineSchemaKey,
+    RowTombstoneKey, SchemaDroppedKey, TableScoped,
+};
+use moraine_store::{Read, ReadExt, Staging};
+
+use crate::chunk::NewChunk;
+use crate::directory::{Directory, Scope};
+use crate::error::{InlineError, corruption};
+use crate::frame::decode_body;
+use crate::schema_record;
+use crate::span::Span;
+use crate::tombstone::Tombstones;
+
+/// Removes versions of rows of `ducklake_inlined_data_<table_id>_<schema_version>`, given as (row id, begin snapshot), for good.
+/// A chunk all of whose rows go is removed with its locator; a chunk that keeps some is rewritten into dense runs of the same
+/// version. A tombstone goes when no version that is left, in any schema version of the table, ends by it. Also makes the table's
+/// chunk directory complete.
+///
+/// # Errors
+/// [`InlineError::RowNotFound`] for a version that is not there; [`moraine_store::ReadError::Corruption`] for damaged records.
+/// Nothing is staged then.
+pub async fn remove_rows(
+    staging: &mut Staging,
+    table_id: u64,
+    schema_version: u64,
+    rows: &[(u64, u64)],
+) -> Result<(), InlineError> {
+    let mut doomed = Doomed::new(rows);
+    let Some(row_ids) = doomed.row_ids() else {
+        return Ok(());
+    };
+    let schema = schema_record::schema(staging, table_id, schema_version).await?;
+    let schema = schema.ok_or(InlineError::NoSuchVersion {
+        table_id,
+        schema_version,
+    })?;
+    let directory = Directory::load(staging, &Scope::table(table_id)).await?;
+    let mut plan = Plan::default();
+    for span in &directory.spans {
+        let hit = if span.key.schema_version == schema_version {
+            doomed.within(span)
+        } else {
+            0..0
+        };
+        plan.add(span, hit);
+    }
+    if let Some((begin_snapshot, row_id)) = doomed.not_found() {
+        return Err(InlineError::RowNotFound {
+            table_id,
+            schema_version,
+            row_id,
+            begin_snapshot,
+        });
+    }
+    plan.rewrite(staging, &doomed, &schema).await?;
+    let removed = |row_id: u64| doomed.contains_row(row_id);
+    let obsolete = obsolete_tombstones(staging, table_id, row_ids, removed, &plan.surviving).await?;
+    plan.stage(staging, table_id, &directory).await?;
+    obsolete.iter().for_each(|key| staging.delete(key));
+    Ok(())
+}
+
+/// Drops `ducklake_inlined_data_<table_id>_<schema_version>`: its chunks, their locators and the tombstones that only they needed.
+/// The schema record stays, deregistered, so that a reader that still knows the name binds it and sees no rows. Dropping a version
+/// that was never created does nothing.
+///
+/// # Errors
+/// [`moraine_store::ReadError::Corruption`] for damaged records. Nothing is staged then.
+pub async fn drop_version(
+    staging: &mut Staging,
+    table_id: u64,
+    schema_version: u64,
+) -> Result<(), InlineError> {
+    let directory = Directory::load(staging, &Scope::table(table_id)).await?;
+    let mut plan = Plan::default();
+    for span in &directory.spans {
+        let all = if span.key.schema_version == schema_version {
+            0..usize::MAX
+        } else {
+            0..0
+        };
+        plan.add(span, all);
+    }
+    let bounds = plan
+        .dropped
+        .iter()
+        .map(|span| span.start)
+        .min()
+        .zip(plan.dropped.iter().map(|span| span.end).max());
+    let mut obsolete = Vec::new();
+    if let Some((first, last)) = bounds {
+        let held = merged_ranges(&plan.dropped);
+        let removed = |row_id: u64| in_ranges(&held, row_id);
+        obsolete = obsolete_tombstones(staging, table_id, first..=last, removed, &plan.surviving).await?;
+    }
+    if schema_record::exists(
+        staging,
+        &InlineSchemaKey {
+            table_id,
+            schema_version,
+        },
+    )
+    .await?
+    {
+        schema_record::deregister(staging, table_id, schema_version).await?;
+    }
+    plan.stage(staging, table_id, &directory).await?;
+    obsolete.iter().for_each(|key| staging.delete(key));
+    Ok(())
+}
+
+/// Removes every inlined record of a table that is gone from all snapshots: chunks, locators, tombstones, deletions from files,
+/// schemas and markers, and what formats before 9 left.
+///
+/// # Errors
+/// See [`InlineError::Read`]; values are not decoded, so damage to them does not stand in the way.
+pub async fn drop_table(staging: &mut Staging, table_id: u64) -> Result<(), InlineError> {
+    let ranges = [
+        InlineSchemaKey::scan_table(table_id),
+        InlineInsertKey::scan_table(table_id),
+        InlineDeleteKey::scan_table(table_id),
+        InlineFileDeleteKey::scan_table(table_id),
+        ArchivedInsertKey::scan_table(table_id),
+        ArchivedDeleteKey::scan_table(table_id),
+        ArchivedFileDeleteKey::scan_table(table_id),
+        FileDeleteTableKey::scan_table(table_id),
+        ChunkRangeKey::scan_table(table_id),
+        SchemaDroppedKey::scan_table(table_id),
+        ChunkLocatorKey::scan_table(table_id),
+        RowTombstoneKey::scan_table(table_id),
+    ];
+    let mut keys = Vec::new();
+    for range in ranges {
+        let mut scan = staging.scan(range).await?;
+        while let Some((key, _)) = scan.next().await? {
+            keys.push(key);
+        }
+    }
+    keys.into_iter().for_each(|key| staging.delete_raw(key));
+    Ok(())
+}
+
+/// Versions to remove, grouped so that a chunk finds its own at once.
+struct Doomed {
+    /// (begin snapshot, row id), ascending, once each.
+    versions: Vec<(u64, u64)>,
+    found: Vec<bool>,
+    /// Row ids, ascending, once each.
+    rows: Vec<u64>,
+}
+
+impl Doomed {
+    fn new(rows: &[(u64, u64)]) -> Self {
+        let versions: BTreeSet<(u64, u64)> = rows.iter().map(|(row_id, begin)| (*begin, *row_id)).collect();
+        let versions: Vec<(u64, u64)> = versions.into_iter().collect();
+        let rows: BTreeSet<u64> = rows.iter().map(|(row_id, _)| *row_id).collect();
+        Self {
+            found: vec![false; versions.len()],
+            versions,
+            rows: rows.into_iter().collect(),
+        }
+    }
+
+    fn row_ids(&self) -> Option<RangeInclusive<u64>> {
+        self.rows
+            .first()
+            .zip(self.rows.last())
+            .map(|(first, last)| *first..=*last)
+    }
+
+    fn contains_row(&self, row_id: u64) -> bool {
+        self.rows.binary_search(&row_id).is_ok()
+    }
+
+    /// Positions of the versions that lie in `span`, noted as found.
+    fn within(&mut self, span: &Span) -> Range<usize> {
+        let begin = span.key.begin_snapshot;
+        let first = self
+            .versions
+            .partition_point(|version| *version < (begin, span.start));
+        let last = self
+            .versions
+            .partition_point(|version| *version <= (begin, span.end));
+        self.found
+            .iter_mut()
+            .take(last)
+            .skip(first)
+            .for_each(|found| *found = true);
+        first..last
+    }
+
+    /// The first version that lies in no chunk, as (begin snapshot, row id).
+    fn not_found(&self) -> Option<(u64, u64)> {
+        self.versions
+            .iter()
+            .zip(&self.found)
+            .find(|(_, found)| !**found)
+            .map(|(version, _)| *version)
+    }
+}
+
+/// What is to become of every chunk of the table.
+#[derive(Default)]
+struct Plan {
+    /// Chunks that go with all their rows, or are replaced.
+    dropped: Vec<Span>,
+    /// Chunks that lose the versions at these positions of [`Doomed`].
+    partial: Vec<(Span, Range<usize>)>,
+    /// The runs that take the place of partial chunks.
+    rewritten: Vec<NewChunk>,
+    /// Every chunk there will be.
+    surviving: Vec<Span>,
+    /// The next free `chunk_seq` of each (schema version, begin snapshot).
+    next_seq: BTreeMap<(u64, u64), u64>,
+}
+
+impl Plan {
+    /// Decides for `span`, which loses the versions at positions `hit`; at least as many as it has rows means all.
+    fn add(&mut self, span: &Span, hit: Range<usize>) {
+        let InlineInsertKey {
+            schema_version,
+            begin_snapshot,
+            chunk_seq,
+            ..
+        } = span.key;
+        let next = self.next_seq.entry((schema_version, begin_snapshot)).or_default();
+        *next = (*next).max(chunk_seq.saturating_add(1));
+        if hit.is_empty() {
+            self.surviving.push(span.clone());
+        } else if hit.len() as u64 >= span.rows() {
+            self.dropped.push(span.clone());
+        } else {
+            self.partial.push((span.clone(), hit));
+        }
+    }
+
+    /// Splits the partial chunks into runs of the rows they keep.
+    async fn rewrite(
+        &mut self,
+        read: &dyn Read,
+        doomed: &Doomed,
+        schema: &SchemaRef,
+    ) -> Result<(), InlineError> {
+        for (span, hit) in std::mem::take(&mut self.partial) {
+            let value = read.value(&span.key).await?;
+            let value = value
+                .ok_or_else(|| corruption(&span.key, "a locator names this chunk, which does not exist"))?;
+            span.confirm(&value)?;
+            let rows = decode_body(&value.body, schema.clone(), value.row_count)
+                .map_err(|error| corruption(&span.key, error))?;
+            let gone = doomed
+                .versions
+                .get(hit)
+                .unwrap_or_default()
+                .iter()
+                .map(|(_, row_id)| row_id - span.start);
+            for kept in gaps(gone, rows.num_rows() as u64) {
+                let seq = self
+                    .next_seq
+                    .entry((span.key.schema_version, span.key.begin_snapshot))
+                    .or_default();
+                let key = InlineInsertKey {
+                    chunk_seq: *seq,
+                    ..span.key.clone()
+                };
+                *seq = seq.saturating_add(1);
+                let (offset, length) = (to_usize(kept.start), to_usize(kept.end - kept.start));
+                let chunk = NewChunk::encode(key, span.start + kept.start, &rows.slice(offset, length))?;
+                self.surviving.push(chunk.span.clone());
+                self.rewritten.push(chunk);
+            }
+            self.dropped.push(span);
+        }
+        Ok(())
+    }
+
+    async fn stage(
+        &self,
+        staging: &mut Staging,
+        table_id: u64,
+        directory: &Directory,
+    ) -> Result<(), InlineError> {
+        let dropped: BTreeSet<&InlineInsertKey> = self.dropped.iter().map(|span| &span.key).collect();
+        directory
+            .heal(staging, table_id, |span| !dropped.contains(&span.key))
+            .await?;
+        for span in &self.dropped {
+            staging.delete(&span.key);
+            staging.delete(&span.locator().0);
+        }
+        self.rewritten.iter().try_for_each(|chunk| chunk.stage(staging))
+    }
+}
+
+/// The tombstones of removed rows that end no version in `surviving`.
+async fn obsolete_tombstones(
+    read: &dyn Read,
+    table_id: u64,
+    row_ids: RangeInclusive<u64>,
+    removed: impl Fn(u64) -> bool,
+    surviving: &[Span],
+) -> Result<Vec<RowTombstoneKey>, InlineError> {
+    let tombstones = Tombstones::load(read, table_id, row_ids).await?;
+    let candidates: Vec<(u64, u64)> = tombstones
+        .events()
+        .iter()
+        .copied()
+        .filter(|(row_id, _)| removed(*row_id))
+        .collect();
+    let mut needed: BTreeSet<(u64, u64)> = BTreeSet::new();
+    for span in surviving {
+        let first = candidates.partition_point(|(row_id, _)| *row_id < span.start);
+        let held = candidates
+            .iter()
+            .skip(first)
+            .take_while(|(row_id, _)| *row_id <= span.end);
+        for (row_id, _) in held {
+            needed.extend(
+                tombstones
+                    .end_of(*row_id, span.key.begin_snapshot)
+                    .map(|end| (*row_id, end)),
+            );
+        }
+    }
+    let obsolete = candidates.into_iter().filter(|event| !needed.contains(event));
+    Ok(obsolete
+        .map(|(row_id, end_snapshot)| RowTombstoneKey {
+            table_id,
+            row_id,
+            end_snapshot,
+        })
+        .collect())
+}
+
+/// The stretches of `0..length` between the ascending positions `gone`.
+fn gaps(gone: impl Iterator<Item = u64>, length: u64) -> Vec<Range<u64>> {
+    let mut kept = Vec::new();
+    let mut next = 0;
+    for position in gone.chain([length]) {
+        if next < position {
+            kept.push(next..position);
+        }
+        next = position.saturating_add(1);
+    }
+    kept
+}
+
+/// The row ids that `spans` hold, as ascending ranges that do not overlap.
+fn merged_ranges(spans: &[Span]) -> Vec<RangeInclusive<u64>> {
+    let mut ranges: Vec<RangeInclusive<u64>> = spans.iter().map(|span| span.start..=span.end).collect();
+    ranges.sort_unstable_by_key(|range| *range.start());
+    ranges
+        .into_iter()
+        .fold(Vec::new(), |mut merged: Vec<RangeInclusive<u64>>, range| {
+            match merged.last_mut() {
+                Some(last) if range.start() <= last.end() => {
+                    *last = *last.start()..=*last.end().max(range.end())
+                }
+                _ => merged.push(range),
+            }
+            merged
+        })
+}
+
+fn in_ranges(ranges: &[RangeInclusive<u64>], row_id: u64) -> bool {
+    let next = ranges.partition_point(|range| *range.end() < row_id);
+    ranges.get(next).is_some_and(|range| range.contains(&row_id))
+}
+
+/// Positions within a decoded batch always fit.
+fn to_usize(position: u64) -> usize {
+    usize::try_from(position).unwrap_or(usize::MAX)
+}

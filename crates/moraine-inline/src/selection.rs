@@ -1,0 +1,317 @@
+//! Selections: the rows of one inlined table that a predicate picks, found once and without their columns, then served a window at
+//! a time so that only one window's chunk bodies are ever held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use futures::future::try_join_all;
+use moraine_store::{Read, ReadExt};
+
+use crate::directory::{Directory, Scope};
+use crate::error::{InlineError, corruption};
+use crate::frame::decode_body_columns;
+use crate::schema_record;
+use crate::span::Span;
+use crate::tombstone::Tombstones;
+
+/// How many chunk bodies are fetched at once.
+const BODIES_IN_FLIGHT_MAX: usize = 16;
+
+/// Which versions of rows to select. All conditions hold together; the default selects every version, ended ones too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowPredicate {
+    /// Row ids, or any.
+    pub row_ids: Option<RangeInclusive<u64>>,
+    /// Begin snapshots.
+    pub begin: RangeInclusive<u64>,
+    /// End snapshots.
+    pub end: EndPredicate,
+    /// Exactly these versions, as (row id, begin snapshot), or any.
+    pub identities: Option<BTreeSet<(u64, u64)>>,
+}
+
+/// A condition on `end_snapshot`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum EndPredicate {
+    /// Live or ended.
+    #[default]
+    Any,
+    /// `end_snapshot IS NULL`.
+    Live,
+    /// Live, or ended after this snapshot: `end_snapshot IS NULL OR end_snapshot > S`.
+    After(u64),
+    /// Ended within this range; a live version is not.
+    Within(RangeInclusive<u64>),
+}
+
+impl Default for RowPredicate {
+    fn default() -> Self {
+        Self {
+            row_ids: None,
+            begin: 0..=u64::MAX,
+            end: EndPredicate::Any,
+            identities: None,
+        }
+    }
+}
+
+impl RowPredicate {
+    /// What a reader at `snapshot` sees: `begin <= S` and live at S (DuckLake's table scan).
+    #[must_use]
+    pub fn visible_at(snapshot: u64) -> Self {
+        Self {
+            begin: 0..=snapshot,
+            end: EndPredicate::After(snapshot),
+            ..Self::default()
+        }
+    }
+
+    /// What a flush at `snapshot` takes: everything that began by then, ended or not.
+    #[must_use]
+    pub fn begun_by(snapshot: u64) -> Self {
+        Self {
+            begin: 0..=snapshot,
+            ..Self::default()
+        }
+    }
+
+    /// What snapshots in `snapshots` inserted.
+    #[must_use]
+    pub fn inserted_in(snapshots: RangeInclusive<u64>) -> Self {
+        Self {
+            begin: snapshots,
+            ..Self::default()
+        }
+    }
+
+    /// What snapshots in `snapshots` deleted.
+    #[must_use]
+    pub fn deleted_in(snapshots: RangeInclusive<u64>) -> Self {
+        Self {
+            end: EndPredicate::Within(snapshots),
+            ..Self::default()
+        }
+    }
+
+    /// Exactly the versions given as (row id, begin snapshot), as far as they exist.
+    #[must_use]
+    pub fn exactly(identities: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let identities: BTreeSet<(u64, u64)> = identities.into_iter().collect();
+        let row_ids = identities
+            .first()
+            .zip(identities.last())
+            .map(|(first, last)| first.0..=last.0);
+        Self {
+            row_ids,
+            identities: Some(identities),
+            ..Self::default()
+        }
+    }
+}
+
+impl EndPredicate {
+    fn holds(&self, end: Option<u64>) -> bool {
+        match self {
+            EndPredicate::Any => true,
+            EndPredicate::Live => end.is_none(),
+            EndPredicate::After(snapshot) => end.is_none_or(|end| end > *snapshot),
+            EndPredicate::Within(range) => end.is_some_and(|end| range.contains(&end)),
+        }
+    }
+}
+
+/// One version of an inlined row, without its user columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowVersion {
+    /// The row.
+    pub row_id: u64,
+    /// The snapshot that inserted this version.
+    pub begin_snapshot: u64,
+    /// The snapshot that ended it; `None` while it is live.
+    pub end_snapshot: Option<u64>,
+    /// Position of its chunk in the selection.
+    chunk: usize,
+}
+
+/// The selected rows, ordered by (row id, begin snapshot). Holds no user column.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    schema: SchemaRef,
+    spans: Vec<Span>,
+    rows: Vec<RowVersion>,
+}
+
+/// Selects the rows of `ducklake_inlined_data_<table_id>_<schema_version>` that `predicate` picks. Reads keys, locators and
+/// tombstones; no chunk body as long as the chunk directory is complete.
+///
+/// # Errors
+/// [`InlineError::NoSuchVersion`]; [`moraine_store::ReadError::Corruption`] for damaged records, a locator that contradicts its
+/// chunk among them.
+pub async fn select(
+    read: &dyn Read,
+    table_id: u64,
+    schema_version: u64,
+    predicate: &RowPredicate,
+) -> Result<Selection, InlineError> {
+    let schema = schema_record::schema(read, table_id, schema_version).await?;
+    let schema = schema.ok_or(InlineError::NoSuchVersion {
+        table_id,
+        schema_version,
+    })?;
+    let wanted = predicate.row_ids.clone().unwrap_or(0..=u64::MAX);
+    let mut spans = match predicate.identities.as_ref().is_some_and(BTreeSet::is_empty) {
+        true => Vec::new(),
+        false => {
+            let scope = Scope::version(table_id, schema_version, predicate.begin.clone());
+            Directory::load(read, &scope).await?.spans
+        }
+    };
+    spans.retain(|span| span.start <= *wanted.end() && span.end >= *wanted.start());
+    let bounds = spans
+        .iter()
+        .map(|span| span.start)
+        .min()
+        .zip(spans.iter().map(|span| span.end).max());
+    let Some((first, last)) = bounds else {
+        return Ok(Selection {
+            schema,
+            spans,
+            rows: Vec::new(),
+        });
+    };
+    let relevant = first.max(*wanted.start())..=last.min(*wanted.end());
+    let tombstones = Tombstones::load(read, table_id, relevant).await?;
+    let mut rows = Vec::new();
+    for (chunk, span) in spans.iter().enumerate() {
+        let begin_snapshot = span.key.begin_snapshot;
+        let held = span.start.max(*wanted.start())..=span.end.min(*wanted.end());
+        let mut offer = |row_id| {
+            let end_snapshot = tombstones.end_of(row_id, begin_snapshot);
+            if predicate.end.holds(end_snapshot) {
+                rows.push(RowVersion {
+                    row_id,
+                    begin_snapshot,
+                    end_snapshot,
+                    chunk,
+                });
+            }
+        };
+        match &predicate.identities {
+            None => held.for_each(&mut offer),
+            Some(identities) => identities
+                .range((*held.start(), 0)..=(*held.end(), u64::MAX))
+                .filter(|(_, begin)| *begin == begin_snapshot)
+                .for_each(|(row_id, _)| offer(*row_id)),
+        }
+    }
+    rows.sort_unstable_by_key(|row| (row.row_id, row.begin_snapshot, row.chunk));
+    Ok(Selection { schema, spans, rows })
+}
+
+impl Selection {
+    /// The selected rows, ordered by (row id, begin snapshot).
+    #[must_use]
+    pub fn rows(&self) -> &[RowVersion] {
+        &self.rows
+    }
+
+    /// The user columns of the inlined table.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Drops the rows for which `keep` is false, for conditions that a [`RowPredicate`] cannot express.
+    pub fn retain(&mut self, keep: impl FnMut(&RowVersion) -> bool) {
+        self.rows.retain(keep);
+    }
+
+    /// User columns of the rows at the positions `range` of [`Selection::rows`]; `projection` are positions in
+    /// [`Selection::schema`]. Fetches the chunk bodies that these rows need, and keeps none; an empty projection reads nothing.
+    /// `read` must be the state that the selection was made on.
+    ///
+    /// # Errors
+    /// [`InlineError::WindowOutOfBounds`], [`InlineError::Assemble`] for a column that does not exist, and
+    /// [`moraine_store::ReadError::Corruption`] naming the chunk that is missing, damaged or not what its locator says.
+    pub async fn window(
+        &self,
+        read: &dyn Read,
+        range: Range<usize>,
+        projection: &[usize],
+    ) -> Result<RecordBatch, InlineError> {
+        let (start, end) = (range.start, range.end);
+        let out_of_bounds = InlineError::WindowOutOfBounds {
+            start,
+            end,
+            rows: self.rows.len(),
+        };
+        let rows = self.rows.get(range).ok_or(out_of_bounds)?;
+        let schema = self
+            .schema
+            .project(projection)
+            .map_err(|source| InlineError::Assemble { source })?;
+        let schema = Arc::new(schema);
+        if rows.is_empty() {
+            return Ok(RecordBatch::new_empty(schema));
+        }
+        if projection.is_empty() {
+            let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+            return RecordBatch::try_new_with_options(schema, Vec::new(), &options)
+                .map_err(|source| InlineError::Assemble { source });
+        }
+        let chunks: BTreeSet<usize> = rows.iter().map(|row| row.chunk).collect();
+        let chunks: Vec<usize> = chunks.into_iter().collect();
+        let mut batches = BTreeMap::new();
+        for group in chunks.chunks(BODIES_IN_FLIGHT_MAX) {
+            let fetched =
+                try_join_all(group.iter().map(|chunk| self.fetch(read, *chunk, projection))).await?;
+            batches.extend(group.iter().copied().zip(fetched));
+        }
+        let runs = self.runs(rows, &batches);
+        concat_batches(&schema, &runs).map_err(|source| InlineError::Assemble { source })
+    }
+
+    async fn fetch(
+        &self,
+        read: &dyn Read,
+        chunk: usize,
+        projection: &[usize],
+    ) -> Result<RecordBatch, InlineError> {
+        let span = self
+            .spans
+            .get(chunk)
+            .ok_or_else(|| corruption("a selection", "a row names no chunk of it"))?;
+        let value = read.value(&span.key).await?;
+        let value =
+            value.ok_or_else(|| corruption(&span.key, "a locator names this chunk, which does not exist"))?;
+        span.confirm(&value)?;
+        decode_body_columns(
+            &value.body,
+            Arc::clone(&self.schema),
+            value.row_count,
+            Some(projection),
+        )
+        .map_err(|error| corruption(&span.key, error))
+    }
+
+    /// `rows` as slices of their chunks, as long as consecutive rows follow one another there.
+    fn runs(&self, rows: &[RowVersion], batches: &BTreeMap<usize, RecordBatch>) -> Vec<RecordBatch> {
+        let follows = |last: &RowVersion, next: &RowVersion| {
+            last.chunk == next.chunk && last.row_id.checked_add(1) == Some(next.row_id)
+        };
+        let run = |run: &[RowVersion]| {
+            let first = run.first()?;
+            let offset = first.row_id.checked_sub(self.spans.get(first.chunk)?.start)?;
+            Some(
+                batches
+                    .get(&first.chunk)?
+                    .slice(usize::try_from(offset).ok()?, run.len()),
+            )
+        };
+        rows.chunk_by(follows).filter_map(run).collect()
+    }
+}
