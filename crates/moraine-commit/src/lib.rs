@@ -1,1 +1,68 @@
-//! Snapshots and commits of a DuckLake catalog kept in a moraine store.
+//! Not a query engine and not a SQL front end: this crate knows no statement and no wire. It is what stands between the
+//! rows that a DuckLake client writes and one atomic batch of a moraine store: pinned transactions, what a staged change
+//! does to records, who wins a race for a snapshot, and the catalog at any snapshot.
+//!
+//! - [`Catalog`] is one lake. [`Catalog::begin`] gives a [`CatalogTransaction`]: a pinned view with the transaction's own
+//!   [`Change`]s on top, for every relation alike.
+//! - Inserting the row of `ducklake_snapshot` ([`CatalogTransaction::insert_snapshot`]) takes the lake's commit slot; there,
+//!   and not at COMMIT, a lost race is refused ([`StageError::LostRace`]).
+//! - [`CatalogTransaction::commit`] writes what was staged and what follows from it as one batch, and returns once it is
+//!   durable. A batch without a snapshot (maintenance) meets others only where they write the same records.
+//! - [`views`] reads the catalog at any snapshot as typed records.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use moraine_codec::{Record, proto::{SnapshotValue, TableValue}};
+//! use moraine_commit::{Catalog, Change, SnapshotChanges, views};
+//! use moraine_keys::TableKey;
+//! use moraine_store::MemoryStore;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let catalog = Catalog::with_store(Arc::new(MemoryStore::new()));
+//! catalog.create(Some("s3://bucket/data/"), false).await?;
+//!
+//! let mut transaction = catalog.begin().await?;
+//! let snapshot = SnapshotValue { snapshot_id: 1, schema_version: 1, next_catalog_id: 2, ..Default::default() };
+//! transaction.insert_snapshot(snapshot).await?;
+//! let table = TableValue { table_id: 1, begin_snapshot: 1, table_name: "orders".into(), ..Default::default() };
+//! transaction.stage(vec![Change::Insert(Record::Table(TableKey { table_id: 1 }, table))]).await?;
+//! transaction.set_snapshot_changes(SnapshotChanges {
+//!     snapshot_id: 1,
+//!     changes_made: Some(r#"created_table:"main"."orders""#.into()),
+//!     ..Default::default()
+//! })?;
+//! assert_eq!(transaction.commit().await?.snapshot_id, Some(1));
+//!
+//! let reader = catalog.begin().await?;
+//! assert_eq!(views::tables_at(reader.read(), 0).await?.len(), 0);
+//! assert_eq!(views::tables_at(reader.read(), 1).await?[0].1.table_name, "orders");
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+
+mod batch;
+mod catalog;
+mod change;
+mod changes_made;
+mod commit;
+mod derive;
+mod error;
+mod genesis;
+mod inline_rules;
+mod premise;
+mod presence;
+mod rules;
+mod snapshot;
+mod transaction;
+mod validate;
+pub mod views;
+pub mod words;
+
+pub use catalog::{Catalog, CatalogOptions, SLOT_WAIT_DEFAULT};
+pub use change::{Change, InlineChange, SnapshotChanges};
+pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
+pub use commit::Committed;
+pub use error::{CatalogError, CommitFailure, StageError};
+pub use transaction::{BATCH_BYTES_MAX, CatalogTransaction, TransactionSavepoint};

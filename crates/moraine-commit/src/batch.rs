@@ -1,0 +1,288 @@
+//! From what was staged to what is written: reads the records that the derived ones follow from, and adds the derived
+//! ones. What follows from what is decided in [`crate::derive`], [`crate::snapshot`] and [`crate::validate`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use moraine_codec::Stored;
+use moraine_codec::proto::{DeleteFileValue, HeadValue, SchemaValue, SnapshotValue, TableValue};
+use moraine_keys::{
+    ChangelogKey, ColumnKey, CurrentKey, DeleteFileKey, EntityKey, FormatKey, History, HistoryKey, InlineKey,
+    InlineOperation, Key, Kind, LeadingId, MacroKey, MappingKey, SchemaKey, SnapshotKey, TableKey,
+    TableScoped,
+};
+use moraine_store::{Read, ReadError, ReadExt, Staging, WriteSet};
+
+use crate::derive::{self, Pair};
+use crate::error::{CommitFailure, StageError};
+use crate::genesis;
+use crate::snapshot::{self, Deletions};
+use crate::transaction::{BATCH_BYTES_MAX, Creation, Staged};
+use crate::validate;
+
+/// What of a batch other records follow from.
+#[derive(Debug, Default)]
+struct Touched {
+    schemas: Vec<Pair<SchemaKey, SchemaValue>>,
+    tables: Vec<Pair<TableKey, TableValue>>,
+    delete_files: Vec<Pair<DeleteFileKey, DeleteFileValue>>,
+    /// The greatest column id put per table.
+    column_ids: BTreeMap<u64, u64>,
+    /// Tables of which a version was removed.
+    removed_tables: BTreeSet<u64>,
+    /// (table id, begin snapshot) of new schema versions.
+    schema_versions: BTreeSet<(u64, u64)>,
+    deletions: Deletions,
+}
+
+/// Completes a transaction: checks that it makes a whole commit, adds what follows from it, and gives all that is to be
+/// written but the head.
+pub(crate) async fn finish(
+    mut staging: Staging,
+    premise: Option<&HeadValue>,
+    staged: Staged,
+) -> Result<WriteSet, CommitFailure> {
+    validate::staged(&staged, staging.writes())?;
+    let mut touched = touched(&staging).await?;
+    if staged.snapshot.is_none() {
+        check_maintenance(&staging).await?;
+    }
+    for table_id in std::mem::take(&mut touched.removed_tables) {
+        if is_gone(&staging, table_id).await? {
+            moraine_inline::drop_table(&mut staging, table_id).await?;
+        }
+    }
+    raise_column_counters(&mut staging, &staged, &touched).await?;
+    write_directories(&mut staging, &touched);
+    if let Some(value) = &staged.snapshot {
+        write_snapshot(&mut staging, &staged, value, &touched)?;
+    }
+    if premise.is_none() {
+        staging.put(&FormatKey {}, &genesis::format_stamp())?;
+    }
+    match staging.bytes() {
+        bytes if bytes > BATCH_BYTES_MAX => Err(StageError::Limit {
+            bytes,
+            max: BATCH_BYTES_MAX,
+        }
+        .into()),
+        _ => Ok(staging.writes().clone()),
+    }
+}
+
+/// Goes through the writes once and reads what was there before, where something follows from it.
+async fn touched(staging: &Staging) -> Result<Touched, CommitFailure> {
+    let mut touched = Touched::default();
+    for (bytes, change) in staging.writes().iter() {
+        let key = Key::decode(bytes).map_err(ReadError::from)?;
+        match key {
+            Key::Current(CurrentKey::Entity(entity)) => {
+                touch_entity(&mut touched, staging, entity, change.as_ref()).await?;
+            }
+            Key::History(HistoryKey { entity, .. }) => touch_history(&mut touched, &entity, change.as_ref()),
+            Key::Inline(InlineKey::RowTombstone(_) | InlineKey::Live(InlineOperation::FileDelete(_))) => {
+                touched.deletions.inlined |= change.is_some();
+            }
+            Key::SchemaVersion(key) if change.is_some() => {
+                touched.schema_versions.insert((key.table_id, key.begin_snapshot));
+            }
+            _ => {}
+        }
+    }
+    Ok(touched)
+}
+
+async fn touch_entity(
+    touched: &mut Touched,
+    staging: &Staging,
+    entity: EntityKey,
+    change: Option<&Bytes>,
+) -> Result<(), CommitFailure> {
+    match entity {
+        EntityKey::Schema(key) => touched.schemas.push(pair(staging, key, change).await?),
+        EntityKey::Table(key) => {
+            if change.is_none() {
+                touched.removed_tables.insert(key.table_id);
+            }
+            touched.tables.push(pair(staging, key, change).await?);
+        }
+        EntityKey::DeleteFile(key) => {
+            let pair = pair(staging, key, change).await?;
+            if let (None, Some(new)) = (&pair.old, &pair.new) {
+                touched
+                    .deletions
+                    .files
+                    .insert((pair.key.table_id, new.data_file_id));
+            }
+            touched.delete_files.push(pair);
+        }
+        EntityKey::DataFile(key) => {
+            if change.is_none() {
+                touched.deletions.files.insert((key.table_id, key.data_file_id));
+            }
+        }
+        EntityKey::Column(key) => {
+            if change.is_some() {
+                touch_column(touched, &key);
+            }
+        }
+        EntityKey::Macro(key) => {
+            if let Some(value) = decode::<MacroKey>(&key, change)? {
+                validate::macro_value(&value)?;
+            }
+        }
+        EntityKey::Mapping(key) => {
+            if let Some(value) = decode::<MappingKey>(&key, change)? {
+                validate::mapping_value(&value)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn touch_history(touched: &mut Touched, entity: &EntityKey, change: Option<&Bytes>) {
+    match (entity, change) {
+        (EntityKey::Table(key), None) => {
+            touched.removed_tables.insert(key.table_id);
+        }
+        (EntityKey::Column(key), Some(_)) => touch_column(touched, key),
+        _ => {}
+    }
+}
+
+fn touch_column(touched: &mut Touched, key: &ColumnKey) {
+    let greatest = touched.column_ids.entry(key.table_id).or_default();
+    *greatest = key.column_id.max(*greatest);
+}
+
+/// A current record before the transaction and after it.
+async fn pair<K: Stored>(
+    staging: &Staging,
+    key: K,
+    change: Option<&Bytes>,
+) -> Result<Pair<K, K::Value>, CommitFailure> {
+    let old = staging.base().value(&key).await?;
+    let new = decode(&key, change)?;
+    Ok(Pair { key, old, new })
+}
+
+fn decode<K: Stored>(key: &K, bytes: Option<&Bytes>) -> Result<Option<K::Value>, ReadError> {
+    let decoded = bytes.map(|bytes| moraine_codec::decode(key, bytes)).transpose();
+    decoded.map_err(ReadError::from)
+}
+
+/// A batch without a snapshot brings nothing that begins or ends at one.
+async fn check_maintenance(staging: &Staging) -> Result<(), CommitFailure> {
+    for (bytes, change) in staging.writes().iter() {
+        if change.is_none() {
+            continue;
+        }
+        let key = Key::decode(bytes).map_err(ReadError::from)?;
+        if validate::needs_snapshot(&key) && staging.base().get(bytes).await?.is_none() {
+            return Err(validate::new_without_snapshot(&key));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no version of the table is left.
+async fn is_gone(staging: &Staging, table_id: u64) -> Result<bool, ReadError> {
+    if staging.get(&TableKey { table_id }.encode()).await?.is_some() {
+        return Ok(false);
+    }
+    let mut ended = staging
+        .scan(History::<TableKey>::scan_ids(table_id..=table_id))
+        .await?;
+    Ok(ended.next().await?.is_none())
+}
+
+/// Raises the column counter of every table that the batch gives columns or a new version.
+async fn raise_column_counters(
+    staging: &mut Staging,
+    staged: &Staged,
+    touched: &Touched,
+) -> Result<(), CommitFailure> {
+    let put = touched.tables.iter().filter(|pair| pair.new.is_some());
+    let mut table_ids: BTreeSet<u64> = put.map(|pair| pair.key.table_id).collect();
+    table_ids.extend(touched.column_ids.keys());
+    for table_id in table_ids {
+        let key = TableKey { table_id };
+        let Some(mut value) = staging.value(&key).await? else {
+            continue;
+        };
+        let mut greatest = touched.column_ids.get(&table_id).copied();
+        let mut inherited = 0;
+        if !staged.new_tables.contains(&table_id) {
+            inherited = inherited_counter(staging, touched, table_id).await?;
+            let live = staging.keys::<ColumnKey>(ColumnKey::scan_table(table_id)).await?;
+            greatest = greatest.max(live.last().map(|column| column.column_id));
+        }
+        let next = derive::next_column_id([value.next_column_id, inherited], greatest);
+        if next != value.next_column_id {
+            value.next_column_id = next;
+            staging.put(&key, &value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The counter of the version that this one follows.
+async fn inherited_counter(staging: &Staging, touched: &Touched, table_id: u64) -> Result<u64, ReadError> {
+    // Pairs are in key order.
+    let at = touched
+        .tables
+        .binary_search_by_key(&table_id, |pair| pair.key.table_id)
+        .ok();
+    let before = at.and_then(|at| touched.tables.get(at));
+    if let Some(old) = before.and_then(|pair| pair.old.as_ref()) {
+        return Ok(old.next_column_id);
+    }
+    let range = History::<TableKey>::scan_ids(table_id..=table_id);
+    let ended = staging.records::<History<TableKey>>(range).await?;
+    Ok(ended.last().map_or(0, |(_, value)| value.next_column_id))
+}
+
+fn write_directories(staging: &mut Staging, touched: &Touched) {
+    let names = touched.schemas.iter().flat_map(derive::schema_names);
+    let names = names.chain(touched.tables.iter().flat_map(derive::table_names));
+    let targets = touched.delete_files.iter().flat_map(derive::delete_targets);
+    let writes: Vec<_> = names
+        .map(derive::Entry::into_write)
+        .chain(targets.map(derive::Entry::into_write))
+        .collect();
+    for (key, change) in writes {
+        match change {
+            Some(value) => staging.put_raw(key, value),
+            None => staging.delete_raw(key),
+        }
+    }
+}
+
+/// Writes the snapshot record as it stays, and the changelog record of the batch. Comes last: the changelog names the
+/// keys of all the rest.
+fn write_snapshot(
+    staging: &mut Staging,
+    staged: &Staged,
+    value: &SnapshotValue,
+    touched: &Touched,
+) -> Result<(), CommitFailure> {
+    let snapshot_id = value.snapshot_id;
+    let merged = match &staged.changes {
+        Some(changes) => snapshot::merge(value, changes),
+        None => value.clone(),
+    };
+    let versions = touched
+        .schema_versions
+        .iter()
+        .filter(|(_, begin_snapshot)| *begin_snapshot == snapshot_id);
+    let tables = versions.map(|(table_id, _)| *table_id).collect();
+    let complete = snapshot::with_facts(merged, tables, &touched.deletions);
+    staging.put(&SnapshotKey { snapshot_id }, &complete)?;
+    if staged.creation == Creation::No
+        && let Some(changelog) = derive::changelog(staging.writes())
+    {
+        staging.put(&ChangelogKey { snapshot_id }, &changelog)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! One lake: an opened store and the commit slot in front of it. What a transaction does is in [`crate::transaction`],
+//! how a commit is written in [`crate::commit`].
+
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use moraine_codec::proto::HeadValue;
+use moraine_keys::{HeadKey, MigrationKey};
+use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, Store, StoreUrl, View};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::error::{CatalogError, StageError};
+use crate::transaction::CatalogTransaction;
+
+/// How long a transaction waits for the commit slot before it is told to try again.
+pub const SLOT_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// How a lake is opened and served.
+#[derive(Debug, Clone)]
+pub struct CatalogOptions {
+    /// How the store is opened.
+    pub store: OpenOptions,
+    /// How long a transaction waits for the commit slot; [`SLOT_WAIT_DEFAULT`] unless set.
+    pub slot_wait: Duration,
+}
+
+impl Default for CatalogOptions {
+    fn default() -> Self {
+        CatalogOptions {
+            store: OpenOptions::default(),
+            slot_wait: SLOT_WAIT_DEFAULT,
+        }
+    }
+}
+
+/// One lake: an opened store, and the slot that lets one snapshot commit at a time come to its end.
+///
+/// A store that holds no lake yet is a `Catalog` too: [`CatalogTransaction::exists`] is false until somebody creates it.
+pub struct Catalog {
+    store: Arc<dyn Store>,
+    slot: Arc<Mutex<()>>,
+    slot_wait: Duration,
+    /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
+    unmigrated_head: StdMutex<Option<HeadValue>>,
+}
+
+impl Catalog {
+    /// Opens the lake at `url`, or the empty store a lake can be created in.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; each names the reason and the way out.
+    pub async fn open(url: &StoreUrl, options: &CatalogOptions) -> Result<Arc<Catalog>, OpenError> {
+        let store = moraine_store::open(url, &options.store).await?;
+        Ok(Catalog::with_options(store, options))
+    }
+
+    /// The lake in an opened store, with default options.
+    #[must_use]
+    pub fn with_store(store: Arc<dyn Store>) -> Arc<Catalog> {
+        Catalog::with_options(store, &CatalogOptions::default())
+    }
+
+    /// The lake in an opened store.
+    #[must_use]
+    pub fn with_options(store: Arc<dyn Store>, options: &CatalogOptions) -> Arc<Catalog> {
+        Arc::new(Catalog {
+            store,
+            slot: Arc::new(Mutex::new(())),
+            slot_wait: options.slot_wait,
+            unmigrated_head: StdMutex::new(None),
+        })
+    }
+
+    /// Begins a transaction on the newest state, durable or not.
+    ///
+    /// # Errors
+    /// See [`CatalogError`].
+    pub async fn begin(self: &Arc<Self>) -> Result<CatalogTransaction, CatalogError> {
+        let view = self.store.view()?;
+        let head = view.value(&HeadKey {}).await?;
+        self.check_unmigrated(view.as_ref(), head.as_ref()).await?;
+        Ok(CatalogTransaction::new(Arc::clone(self), view, head))
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Makes everything committed durable and closes the store. Takes bounded time.
+    ///
+    /// # Errors
+    /// What kept committed batches from becoming durable.
+    pub async fn close(&self) -> Result<(), ReadError> {
+        self.store.close().await
+    }
+
+    /// Takes the commit slot, waiting no longer than allowed.
+    pub(crate) async fn take_slot(&self) -> Result<OwnedMutexGuard<()>, StageError> {
+        let slot = Arc::clone(&self.slot).lock_owned();
+        tokio::time::timeout(self.slot_wait, slot)
+            .await
+            .map_err(|_| StageError::SlotBusy {
+                waited: self.slot_wait,
+            })
+    }
+
+    /// Refuses a store whose migration has not finished. Reads nothing when the head has not moved since the last check.
+    async fn check_unmigrated(&self, view: &dyn View, head: Option<&HeadValue>) -> Result<(), CatalogError> {
+        let known = self
+            .unmigrated_head
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        if head.is_some() && known.as_ref() == head {
+            return Ok(());
+        }
+        if let Some(marker) = view.value(&MigrationKey {}).await? {
+            return Err(CatalogError::MidMigration {
+                from_format: marker.from_format,
+                to_format: marker.to_format,
+            });
+        }
+        *self
+            .unmigrated_head
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = head.cloned();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalog")
+            .field("slot_wait", &self.slot_wait)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Writing a transaction: the outermost loop. Here alone a commit is tried again, and only where the store says that
+//! somebody else was quicker and the premise still stands. What is written is settled before, in [`crate::batch`];
+//! whether it may be, in [`crate::premise`].
+
+use std::sync::Arc;
+
+use moraine_codec::format;
+use moraine_codec::proto::{HeadValue, OptionScopeValue};
+use moraine_keys::{ChangelogKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
+use moraine_store::{CommitError, Pending, ReadExt, Staging, Store, Transaction, View, WriteSet};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::catalog::Catalog;
+use crate::error::{CommitFailure, StageError};
+use crate::genesis;
+use crate::premise::{self, Verdict};
+use crate::transaction::{Creation, Staged};
+use crate::{batch, derive};
+
+/// How often a batch is taken to the store before the client is told to begin again. Each lost try means that another
+/// batch got through.
+const COMMIT_TRIES_MAX: usize = 16;
+
+/// A commit that is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// The snapshot the commit minted; `None` for reads and maintenance.
+    pub snapshot_id: Option<u64>,
+}
+
+/// A batch ready to be written: everything but what depends on the head it will meet.
+struct Batch {
+    base: Arc<dyn View>,
+    premise: Option<HeadValue>,
+    creation: Creation,
+    minted: Option<u64>,
+    writes: WriteSet,
+}
+
+/// What became of one try.
+enum Try {
+    Written(Pending),
+    /// The lake this batch creates is there already; nothing needs to be written.
+    Adopted,
+    /// Somebody else was quicker; nothing was written.
+    Overtaken,
+}
+
+/// Commits. The work is done on a task of its own, so that a caller who stops waiting leaves nothing half done.
+pub(crate) async fn run(
+    catalog: Arc<Catalog>,
+    staging: Staging,
+    premise: Option<HeadValue>,
+    staged: Staged,
+    slot: Option<OwnedMutexGuard<()>>,
+) -> Result<Committed, CommitFailure> {
+    if staging.is_empty() && staged.is_empty() {
+        drop(slot);
+        staging.base().settled().await?;
+        return Ok(Committed { snapshot_id: None });
+    }
+    let work = async move {
+        let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
+        let creation = staged.creation;
+        let base = Arc::clone(staging.base());
+        let writes = batch::finish(staging, premise.as_ref(), staged).await?;
+        let batch = Batch {
+            base,
+            premise,
+            creation,
+            minted,
+            writes,
+        };
+        let written = write(catalog.store().as_ref(), &batch).await?;
+        // Written is enough for the next committer to build on; durable is for the client.
+        drop(slot);
+        match written {
+            Some(pending) => pending.durable().await?,
+            None => catalog.store().view()?.settled().await?,
+        }
+        Ok(Committed {
+            snapshot_id: batch.minted,
+        })
+    };
+    match tokio::spawn(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(CommitFailure::Unknown {
+            detail: format!("the commit's task ended early: {error}"),
+        }),
+    }
+}
+
+/// Takes the batch to the store until it is written or refused. `None`: there was nothing to write.
+async fn write(store: &dyn Store, batch: &Batch) -> Result<Option<Pending>, CommitFailure> {
+    for _ in 0..COMMIT_TRIES_MAX {
+        match try_write(store, batch).await? {
+            Try::Written(pending) => return Ok(Some(pending)),
+            Try::Adopted => return Ok(None),
+            Try::Overtaken => {}
+        }
+    }
+    let detail = format!("other transactions were quicker {COMMIT_TRIES_MAX} times in a row");
+    Err(CommitFailure::Conflict { detail })
+}
+
+/// One try: the premise is read through the transaction that writes, so that nothing can come between.
+async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailure> {
+    let mut transaction = store.begin()?;
+    let head = transaction.value(&HeadKey {}).await?;
+    if let Some(marker) = transaction.value(&MigrationKey {}).await? {
+        let detail = format!(
+            "the store is in the middle of a migration from format {} to {}; finish it with `moraine migrate`, then \
+             try again",
+            marker.from_format, marker.to_format
+        );
+        return Err(CommitFailure::Constraint { detail });
+    }
+    match premise::judge(
+        batch.creation,
+        batch.premise.as_ref(),
+        head.as_ref(),
+        batch.minted,
+    ) {
+        Verdict::Apply => {}
+        Verdict::CompareRecords => compare_records(batch, transaction.as_ref()).await?,
+        Verdict::Adopt => {
+            let key = OptionKey {
+                scope_kind: 0,
+                scope_id: 0,
+            };
+            let ours = staged_options(batch, &key)?;
+            let theirs = transaction.value(&key).await?.unwrap_or_default();
+            genesis::check_same_lake(&ours, &theirs)?;
+            return Ok(Try::Adopted);
+        }
+        Verdict::Conflict { detail } => return Err(CommitFailure::Conflict { detail }),
+    }
+    batch.writes.apply(transaction.as_mut())?;
+    expire_changelog(batch, head.as_ref(), transaction.as_mut()).await?;
+    let next = premise::next_head(head.as_ref(), batch.minted);
+    transaction.put(HeadKey {}.encode(), moraine_codec::encode(&HeadKey {}, &next)?)?;
+    match transaction.commit().await {
+        Ok(pending) => Ok(Try::Written(pending)),
+        Err(CommitError::Conflicted) => Ok(Try::Overtaken),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses unless every record the batch writes is still what the pinned view shows. Other batches have landed since;
+/// where they touched nothing of this one, either order gives the same state.
+async fn compare_records(batch: &Batch, transaction: &dyn Transaction) -> Result<(), CommitFailure> {
+    for (key, _) in batch.writes.iter() {
+        if batch.base.get(key).await? != transaction.get(key).await? {
+            let key = derive::name_of(key);
+            return Err(CommitFailure::Conflict {
+                detail: format!("{key} was changed by another transaction"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the changelog records that fall out of the window when the batch's snapshot enters it.
+async fn expire_changelog(
+    batch: &Batch,
+    head: Option<&HeadValue>,
+    transaction: &mut dyn Transaction,
+) -> Result<(), CommitFailure> {
+    let (Some(minted), Some(head)) = (batch.minted, head) else {
+        return Ok(());
+    };
+    let Some(newest_expired) = minted.checked_sub(format::CHANGELOG_SNAPSHOTS_MAX) else {
+        return Ok(());
+    };
+    if minted == head.snapshot_id.saturating_add(1) {
+        transaction.delete(
+            ChangelogKey {
+                snapshot_id: newest_expired,
+            }
+            .encode(),
+        )?;
+        return Ok(());
+    }
+    // Ids were skipped, so more than one record may leave the window.
+    let range = ChangelogKey::scan_ids(0..=newest_expired);
+    for key in transaction.keys::<ChangelogKey>(range).await? {
+        transaction.delete(key.encode())?;
+    }
+    Ok(())
+}
+
+/// The lake's options as a batch that creates it has staged them.
+fn staged_options(batch: &Batch, key: &OptionKey) -> Result<OptionScopeValue, CommitFailure> {
+    match batch.writes.get(&key.encode()) {
+        Some(Some(bytes)) => {
+            let decoded = moraine_codec::decode(key, bytes);
+            decoded.map_err(|error| {
+                StageError::Constraint {
+                    detail: error.to_string(),
+                }
+                .into()
+            })
+        }
+        _ => Ok(OptionScopeValue::default()),
+    }
+}

@@ -1,0 +1,102 @@
+//! Staged changes of inlined rows: what they do is `moraine-inline`'s; here is only what a commit must know of them, the
+//! registrations that came before their table.
+
+use moraine_store::Staging;
+
+use crate::change::InlineChange;
+use crate::error::StageError;
+use crate::transaction::Staged;
+
+/// Stages one change of inlined rows. What was staged before an error stays; the caller takes it back.
+pub(crate) async fn apply(
+    staging: &mut Staging,
+    staged: &mut Staged,
+    change: InlineChange,
+) -> Result<(), StageError> {
+    match change {
+        InlineChange::CreateTable {
+            table_id,
+            schema_version,
+            schema,
+        } => {
+            let registered = staged.pending_registrations.remove(&(table_id, schema_version));
+            moraine_inline::create_table(staging, table_id, schema_version, &schema, registered).await?;
+            if registered {
+                // The table may have been there already, unregistered.
+                moraine_inline::register(staging, table_id, schema_version).await?;
+            }
+        }
+        InlineChange::Register {
+            table_id,
+            schema_version,
+        } => {
+            if moraine_inline::schema(staging, table_id, schema_version)
+                .await?
+                .is_some()
+            {
+                moraine_inline::register(staging, table_id, schema_version).await?;
+            } else if !staged.pending_registrations.insert((table_id, schema_version)) {
+                let key = format!("ducklake_inlined_data_tables({table_id}, {schema_version})");
+                return Err(StageError::Duplicate { key });
+            }
+        }
+        InlineChange::Deregister {
+            table_id,
+            schema_version,
+        } => {
+            if !staged.pending_registrations.remove(&(table_id, schema_version)) {
+                moraine_inline::deregister(staging, table_id, schema_version).await?;
+            }
+        }
+        InlineChange::DropTable {
+            table_id,
+            schema_version,
+        } => {
+            moraine_inline::drop_version(staging, table_id, schema_version).await?;
+        }
+        InlineChange::Insert {
+            table_id,
+            schema_version,
+            begin_snapshot,
+            row_ids,
+            batch,
+        } => {
+            moraine_inline::insert(
+                staging,
+                table_id,
+                schema_version,
+                begin_snapshot,
+                &row_ids,
+                &batch,
+            )
+            .await?;
+        }
+        InlineChange::EndRows {
+            table_id,
+            rows,
+            end_snapshot,
+        } => {
+            moraine_inline::end_rows(staging, table_id, &rows, end_snapshot).await?;
+        }
+        InlineChange::RemoveRows {
+            table_id,
+            schema_version,
+            rows,
+        } => {
+            moraine_inline::remove_rows(staging, table_id, schema_version, &rows).await?;
+        }
+        InlineChange::CreateFileDeleteTable { table_id } => {
+            moraine_inline::create_file_delete_table(staging, table_id).await?;
+        }
+        InlineChange::DropFileDeleteTable { table_id } => {
+            moraine_inline::drop_file_delete_table(staging, table_id).await?;
+        }
+        InlineChange::InsertFileDeletes { table_id, rows } => {
+            moraine_inline::insert_file_deletes(staging, table_id, &rows).await?;
+        }
+        InlineChange::RemoveFileDeletes { table_id, rows } => {
+            moraine_inline::remove_file_deletes(staging, table_id, &rows).await?;
+        }
+    }
+    Ok(())
+}

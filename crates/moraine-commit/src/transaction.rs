@@ -1,0 +1,353 @@
+//! One transaction on a lake: a pinned view with its own changes on top, and what has been staged so far. What a change
+//! does to records is decided in [`crate::rules`], what a commit adds to them in [`crate::derive`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use moraine_codec::proto::{HeadValue, SnapshotValue};
+use moraine_keys::{HeadKey, SnapshotKey};
+use moraine_store::{ReadExt, Savepoint, Staging, View};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::catalog::Catalog;
+use crate::change::{Change, InlineChange, SnapshotChanges};
+use crate::commit::{self, Committed};
+use crate::error::{CommitFailure, StageError};
+use crate::{rules, snapshot};
+
+/// Bytes of keys and values that one commit may write. Far above what DuckLake sends, far below what the storage engine
+/// would choke on.
+pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A transaction: reads at a pinned view with its own changes on top, for every relation alike; changes are staged, and
+/// written as one batch by [`CatalogTransaction::commit`]. Dropping it abandons them and gives the commit slot back.
+pub struct CatalogTransaction {
+    catalog: Arc<Catalog>,
+    staging: Staging,
+    /// The head the pinned view shows: what the transaction builds on.
+    premise: Option<HeadValue>,
+    slot: Option<OwnedMutexGuard<()>>,
+    staged: Staged,
+}
+
+/// What has been staged, besides the records themselves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Staged {
+    pub(crate) creation: Creation,
+    /// The snapshot this transaction mints, as inserted.
+    pub(crate) snapshot: Option<SnapshotValue>,
+    pub(crate) changes: Option<SnapshotChanges>,
+    /// Snapshots whose changes were deleted; their snapshots must be deleted too.
+    pub(crate) removed_changes: BTreeSet<u64>,
+    /// (table, schema version) registered before their inlined table was created.
+    pub(crate) pending_registrations: BTreeSet<(u64, u64)>,
+    /// Tables that this transaction created: nothing older can exist below them.
+    pub(crate) new_tables: BTreeSet<u64>,
+}
+
+impl Staged {
+    /// Whether there is nothing to write or to check.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.creation == Creation::No
+            && self.snapshot.is_none()
+            && self.changes.is_none()
+            && self.removed_changes.is_empty()
+            && self.pending_registrations.is_empty()
+    }
+}
+
+/// Whether the transaction creates the lake.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Creation {
+    #[default]
+    No,
+    Creating,
+    /// Somebody else created the lake meanwhile; if it is the same lake, committing is a no-op.
+    Adopting,
+}
+
+/// A state of a transaction to go back to when a statement fails half way. Valid until the transaction goes back to an
+/// earlier one. The commit slot is not part of it: once taken it stays until the end.
+#[derive(Debug, Clone)]
+pub struct TransactionSavepoint {
+    staging: Savepoint,
+    staged: Staged,
+}
+
+impl CatalogTransaction {
+    pub(crate) fn new(catalog: Arc<Catalog>, view: Arc<dyn View>, premise: Option<HeadValue>) -> Self {
+        CatalogTransaction {
+            catalog,
+            staging: Staging::new(view),
+            premise,
+            slot: None,
+            staged: Staged::default(),
+        }
+    }
+
+    /// Whether the pinned view shows a lake, or this transaction is creating one.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.premise.is_some() || self.staged.creation != Creation::No
+    }
+
+    /// Whether this transaction is creating the lake.
+    #[must_use]
+    pub fn is_creating(&self) -> bool {
+        self.staged.creation != Creation::No
+    }
+
+    /// The head the pinned view shows; `None` where there is no lake.
+    #[must_use]
+    pub fn head(&self) -> Option<&HeadValue> {
+        self.premise.as_ref()
+    }
+
+    /// The newest snapshot id in this transaction's view: its own, or the one the pinned view shows.
+    #[must_use]
+    pub fn newest_snapshot_id(&self) -> Option<u64> {
+        let own = self.staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
+        own.or(self.premise.as_ref().map(|head| head.snapshot_id))
+    }
+
+    /// What the transaction reads: the pinned view with all staged changes on top.
+    #[must_use]
+    pub fn read(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// The snapshot this transaction has inserted, as it stands.
+    #[must_use]
+    pub fn inserted_snapshot(&self) -> Option<&SnapshotValue> {
+        self.staged.snapshot.as_ref()
+    }
+
+    /// The row of `ducklake_snapshot_changes` this transaction has inserted. While a snapshot is inserted and this is
+    /// `None`, the snapshot record stands for a row of `ducklake_snapshot` only.
+    #[must_use]
+    pub fn inserted_snapshot_changes(&self) -> Option<&SnapshotChanges> {
+        self.staged.changes.as_ref()
+    }
+
+    /// Snapshots whose row of `ducklake_snapshot_changes` this transaction has deleted, whether or not the snapshot
+    /// itself is still there.
+    #[must_use]
+    pub fn removed_snapshot_changes(&self) -> &BTreeSet<u64> {
+        &self.staged.removed_changes
+    }
+
+    /// (table id, schema version) of the rows of `ducklake_inlined_data_tables` whose inlined table has yet to be
+    /// created. They are rows like the others.
+    #[must_use]
+    pub fn pending_registrations(&self) -> &BTreeSet<(u64, u64)> {
+        &self.staged.pending_registrations
+    }
+
+    /// Makes this the transaction that creates the lake; the rows of a fresh lake then arrive as ordinary changes. Does
+    /// nothing when the lake is there already or being created here. Waits for whoever is creating it at this moment;
+    /// when that one succeeds, this transaction's commit compares the two lakes and is a no-op if they are the same.
+    ///
+    /// # Errors
+    /// [`StageError::SlotBusy`], [`StageError::Read`].
+    pub async fn create_lake(&mut self) -> Result<(), StageError> {
+        if self.exists() {
+            return Ok(());
+        }
+        let slot = self.catalog.take_slot().await?;
+        let newest = self.catalog.store().view()?;
+        if newest.value(&HeadKey {}).await?.is_some() {
+            self.staged.creation = Creation::Adopting;
+            return Ok(());
+        }
+        self.slot = Some(slot);
+        self.staged.creation = Creation::Creating;
+        Ok(())
+    }
+
+    /// Stages changes of records, in order, all or nothing.
+    ///
+    /// # Errors
+    /// See [`StageError`]; nothing of the call is staged then.
+    pub async fn stage(&mut self, changes: Vec<Change>) -> Result<(), StageError> {
+        self.check_exists()?;
+        let savepoint = self.savepoint();
+        let head = self.newest_snapshot_id();
+        let mut outcome = rules::apply(&mut self.staging, &mut self.staged, head, changes).await;
+        if outcome.is_ok() {
+            outcome = self.check_limit();
+        }
+        if outcome.is_err() {
+            self.rollback_to(savepoint);
+        }
+        outcome
+    }
+
+    /// Stages a change of inlined rows, all or nothing.
+    ///
+    /// # Errors
+    /// See [`StageError`]; nothing of the call is staged then.
+    pub async fn inline(&mut self, change: InlineChange) -> Result<(), StageError> {
+        self.check_exists()?;
+        let savepoint = self.savepoint();
+        let mut outcome = crate::inline_rules::apply(&mut self.staging, &mut self.staged, change).await;
+        if outcome.is_ok() {
+            outcome = self.check_limit();
+        }
+        if outcome.is_err() {
+            self.rollback_to(savepoint);
+        }
+        outcome
+    }
+
+    /// Inserts a row of `ducklake_snapshot`: `value` without anything of `ducklake_snapshot_changes`. Takes the lake's
+    /// commit slot, and keeps it until the transaction ends, so that from here on no other snapshot can come first.
+    ///
+    /// # Errors
+    /// [`StageError::LostRace`] when another snapshot already has; [`StageError::SlotBusy`] when the slot was not free
+    /// in time; [`StageError::Constraint`] for a second snapshot in one transaction.
+    pub async fn insert_snapshot(&mut self, value: SnapshotValue) -> Result<(), StageError> {
+        self.check_exists()?;
+        if let Some(inserted) = &self.staged.snapshot {
+            let detail = format!(
+                "this transaction has inserted snapshot {} already, so {} cannot be inserted too; commit first",
+                inserted.snapshot_id, value.snapshot_id
+            );
+            return Err(StageError::Constraint { detail });
+        }
+        if self.staged.creation == Creation::No {
+            self.win_race(value.snapshot_id).await?;
+        }
+        self.staging.put(
+            &SnapshotKey {
+                snapshot_id: value.snapshot_id,
+            },
+            &value,
+        )?;
+        self.staged.snapshot = Some(value);
+        self.merge_snapshot()
+    }
+
+    /// Inserts the row of `ducklake_snapshot_changes` that belongs to this transaction's snapshot, before or after the
+    /// row of `ducklake_snapshot`.
+    ///
+    /// # Errors
+    /// [`StageError::Constraint`] when the transaction has one already, or it names another snapshot.
+    pub fn set_snapshot_changes(&mut self, changes: SnapshotChanges) -> Result<(), StageError> {
+        self.check_exists()?;
+        if let Some(set) = &self.staged.changes {
+            let detail = format!(
+                "snapshot {} has its row of ducklake_snapshot_changes already",
+                set.snapshot_id
+            );
+            return Err(StageError::Constraint { detail });
+        }
+        self.staged.changes = Some(changes);
+        self.merge_snapshot()
+    }
+
+    /// Deletes the row of `ducklake_snapshot_changes` of a snapshot. Both rows are one record, so this stands only
+    /// together with the deletion of the snapshot in the same transaction; the commit checks that.
+    pub fn remove_snapshot_changes(&mut self, snapshot_id: u64) {
+        self.staged.removed_changes.insert(snapshot_id);
+    }
+
+    /// The present state, to go back to.
+    #[must_use]
+    pub fn savepoint(&self) -> TransactionSavepoint {
+        TransactionSavepoint {
+            staging: self.staging.savepoint(),
+            staged: self.staged.clone(),
+        }
+    }
+
+    /// Takes back everything staged since `savepoint`.
+    pub fn rollback_to(&mut self, savepoint: TransactionSavepoint) {
+        self.staging.rollback_to(savepoint.staging);
+        self.staged = savepoint.staged;
+    }
+
+    /// Abandons everything staged and gives the commit slot back. Dropping the transaction does the same.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// Writes everything staged as one batch and waits until it is durable. A transaction that staged nothing waits
+    /// until all it saw is durable. The commit goes on to its end when the caller stops waiting.
+    ///
+    /// # Errors
+    /// See [`CommitFailure`].
+    pub async fn commit(self) -> Result<Committed, CommitFailure> {
+        commit::run(self.catalog, self.staging, self.premise, self.staged, self.slot).await
+    }
+
+    /// Takes the slot, and refuses unless the newest committed snapshot is the one this transaction builds on.
+    async fn win_race(&mut self, asked: u64) -> Result<(), StageError> {
+        if self.slot.is_none() {
+            self.slot = Some(self.catalog.take_slot().await?);
+        }
+        // The pinned view cannot show who came first; a fresh one can.
+        let view = self.catalog.store().view()?;
+        let newest = view.value(&HeadKey {}).await?.map(|head| head.snapshot_id);
+        let premise = self.premise.as_ref().map(|head| head.snapshot_id);
+        if newest != premise || newest.is_none_or(|newest| newest >= asked) {
+            self.slot = None;
+            return Err(StageError::LostRace {
+                asked,
+                newest: newest.unwrap_or_default(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes the snapshot record anew when both of its rows are there.
+    fn merge_snapshot(&mut self) -> Result<(), StageError> {
+        let (Some(value), Some(changes)) = (&self.staged.snapshot, &self.staged.changes) else {
+            return Ok(());
+        };
+        if value.snapshot_id != changes.snapshot_id {
+            let detail = format!(
+                "this transaction's snapshot is {}, but its row of ducklake_snapshot_changes names {}",
+                value.snapshot_id, changes.snapshot_id
+            );
+            self.staged.changes = None;
+            return Err(StageError::Constraint { detail });
+        }
+        let merged = snapshot::merge(value, changes);
+        self.staging.put(
+            &SnapshotKey {
+                snapshot_id: merged.snapshot_id,
+            },
+            &merged,
+        )?;
+        Ok(())
+    }
+
+    fn check_exists(&self) -> Result<(), StageError> {
+        if self.exists() {
+            Ok(())
+        } else {
+            Err(StageError::NoLake)
+        }
+    }
+
+    fn check_limit(&self) -> Result<(), StageError> {
+        match self.staging.bytes() {
+            bytes if bytes > BATCH_BYTES_MAX => Err(StageError::Limit {
+                bytes,
+                max: BATCH_BYTES_MAX,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for CatalogTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CatalogTransaction")
+            .field("premise", &self.premise)
+            .field("staging", &self.staging)
+            .field("staged", &self.staged)
+            .field("slot", &self.slot.is_some())
+            .finish_non_exhaustive()
+    }
+}
