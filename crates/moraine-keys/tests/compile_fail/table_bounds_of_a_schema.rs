@@ -1,0 +1,5 @@
+use moraine_keys::{SchemaKey, TableScoped};
+
+fn main() {
+    let _ = SchemaKey::scan_table(7);
+}

@@ -1,0 +1,5 @@
+use moraine_keys::{History, SchemaKey, TableScoped};
+
+fn main() {
+    let _ = History::<SchemaKey>::scan_table(7);
+}
