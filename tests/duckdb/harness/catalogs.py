@@ -81,13 +81,12 @@ class Moraine:
     name = "moraine"
     processes_share_it = True
 
-    def __init__(self, directory, binary, listen="127.0.0.1:0"):
-        self.directory = directory
+    def __init__(self, directory, binary, listen="127.0.0.1:0", root=None, database=None):
         self.binary = binary
         self.listen = listen
-        self.root = os.path.join(directory, "lake")
+        self.root = root or os.path.join(directory, "lake")
         self.log_path = os.path.join(directory, "server.log")
-        self.database = "d" + uuid.uuid4().hex[:12]
+        self.database = database or "d" + uuid.uuid4().hex[:12]
         self.server = None
 
     def connection(self, which="main"):
