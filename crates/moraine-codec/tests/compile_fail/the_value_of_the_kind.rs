@@ -1,0 +1,6 @@
+use moraine_codec::{encode, proto::TableValue};
+use moraine_keys::TableKey;
+
+fn main() {
+    let _ = encode(&TableKey { table_id: 0 }, &TableValue::default());
+}
