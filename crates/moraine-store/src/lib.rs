@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod census;
+pub mod conformance;
 mod error;
 mod gate;
 mod location;

@@ -167,13 +167,6 @@ impl StoreUrl {
         }
     }
 
-    /// A name for a place whose object store the caller brought.
-    pub(crate) fn from_named(prefix: &str) -> StoreUrl {
-        StoreUrl {
-            place: Place::Local(PathBuf::from(prefix)),
-        }
-    }
-
     /// The object store and the prefix within it. A missing local folder is made when `create` is set.
     pub(crate) fn locate(&self, create: bool, patience: Patience) -> Result<Location, OpenError> {
         let (scheme, bucket, prefix) = match &self.place {

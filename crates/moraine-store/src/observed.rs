@@ -20,6 +20,7 @@ use object_store::{
 #[derive(Debug, Default)]
 pub(crate) struct Observations {
     last_failure: Mutex<Option<(Instant, String)>>,
+    last_read: Mutex<Option<Path>>,
     puts: AtomicU64,
 }
 
@@ -30,6 +31,16 @@ impl Observations {
         last.as_ref()
             .filter(|(at, _)| *at >= start)
             .map(|(_, text)| text.clone())
+    }
+
+    /// The object that was read last.
+    pub(crate) fn last_read(&self) -> Option<String> {
+        let last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map(Path::to_string)
+    }
+
+    fn reading(&self, location: &Path) {
+        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(location.clone());
     }
 
     /// PUT requests made so far, failed ones included; parts of multipart uploads are not counted.
@@ -109,6 +120,7 @@ impl ObjectStore for ObservedStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.seen.reading(location);
         self.seen.note(
             "GET",
             Some(location),
@@ -117,6 +129,7 @@ impl ObjectStore for ObservedStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.seen.reading(location);
         self.seen.note(
             "GET",
             Some(location),

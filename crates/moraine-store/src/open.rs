@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use moraine_codec::format::SEGMENT_EXTRACTOR;
-use object_store::ObjectStore;
 use object_store::path::Path;
-use slatedb::ErrorKind;
+use object_store::{ListResult, ObjectStore};
 use slatedb::admin::Admin;
+use slatedb::{CloseReason, ErrorKind};
 
-use crate::gate::{FormatState, check_format};
+use crate::gate::check_format;
 use crate::location::{Location, Patience, StoreUrl};
+use crate::observed::ObservedStore;
 use crate::slate::guard::{Failure, Guard};
 use crate::slate::{SlateReader, SlateStore};
 use crate::{ReadError, Store, error::with_sources};
@@ -182,23 +182,7 @@ impl From<ReadError> for OpenError {
 /// # Errors
 /// See [`OpenError`].
 pub async fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
-    match probe(url, options).await? {
-        Found::Nothing if !options.create => return Err(OpenError::not_found(url)),
-        Found::Nothing => {}
-        Found::Database => {
-            look(url, options).await?;
-        }
-    }
-    let location = url.locate(options.create, Patience::Long)?;
-    let store = start_writer(url, &location, options).await?;
-    // Somebody may have written between the look and the takeover.
-    if let Err(error) = check_format(store.view()?.as_ref()).await {
-        if let Err(close) = store.close().await {
-            tracing::debug!(error = %close, "closing a refused store");
-        }
-        return Err(error);
-    }
-    Ok(store)
+    Place::at(url, options.create)?.open(options).await
 }
 
 /// Opens the store at `url` for reading only, writing nothing; whoever has it open goes on undisturbed. The format gate
@@ -207,15 +191,12 @@ pub async fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Arc<SlateStor
 /// # Errors
 /// See [`OpenError`].
 pub async fn open_reader(url: &StoreUrl, options: &OpenOptions) -> Result<Arc<SlateReader>, OpenError> {
-    match probe(url, options).await? {
-        Found::Nothing => Err(OpenError::not_found(url)),
-        Found::Database => look(url, options).await.map(|(reader, _)| reader),
-    }
+    Place::at(url, false)?.open_reader(options).await
 }
 
 impl SlateStore {
-    /// Opens a store for writing on an object store of the caller's, below `prefix`; for embedders that bring their
-    /// own, and for tests that make one fail. Creates it when it is not there; the format gate is the caller's.
+    /// [`open`] on an object store of the caller's, below `prefix`; for embedders that bring their own, and for tests
+    /// that make one fail.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -224,95 +205,187 @@ impl SlateStore {
         prefix: &str,
         options: &OpenOptions,
     ) -> Result<Arc<SlateStore>, OpenError> {
-        let url = StoreUrl::from_named(prefix);
-        // Conditional updates decide it; a store that has them is not a file system to SlateDB.
+        Place::on(object_store, prefix).open(options).await
+    }
+}
+
+impl SlateReader {
+    /// [`open_reader`] on an object store of the caller's, below `prefix`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_on(
+        object_store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: &OpenOptions,
+    ) -> Result<Arc<SlateReader>, OpenError> {
+        Place::on(object_store, prefix).open_reader(options).await
+    }
+}
+
+/// A place to open a store at: by its name in errors, for a first question, and for work.
+struct Place {
+    name: String,
+    question: Location,
+    work: Location,
+}
+
+impl Place {
+    fn at(url: &StoreUrl, create: bool) -> Result<Place, OpenError> {
+        Ok(Place {
+            name: url.to_string(),
+            question: url.locate(create, Patience::Short)?,
+            work: url.locate(create, Patience::Long)?,
+        })
+    }
+
+    fn on(object_store: Arc<dyn ObjectStore>, prefix: &str) -> Place {
+        let name = format!("{object_store}/{prefix}");
+        // Object stores do not say what they can do; file systems are the ones that take no conditional updates.
         let local = object_store.to_string().contains("LocalFileSystem");
-        let location = Location {
+        let work = Location {
             store: object_store,
             prefix: Path::from(prefix),
             local,
         };
-        start_writer(&url, &location, options).await
-    }
-}
-
-async fn start_writer(
-    url: &StoreUrl,
-    location: &Location,
-    options: &OpenOptions,
-) -> Result<Arc<SlateStore>, OpenError> {
-    match SlateStore::start(location, options).await {
-        Ok(store) => Ok(Arc::new(store)),
-        Err(failure) => Err(refused(url, failure)),
-    }
-}
-
-/// Looks at an existing database without writing: its extractor, then the format gate.
-async fn look(url: &StoreUrl, options: &OpenOptions) -> Result<(Arc<SlateReader>, FormatState), OpenError> {
-    let location = url.locate(false, Patience::Short)?;
-    check_extractor(url, &location, options).await?;
-    let reader = SlateReader::start(&location, options)
-        .await
-        .map_err(|failure| refused(url, failure))?;
-    match check_format(&reader).await {
-        Ok(state) => Ok((Arc::new(reader), state)),
-        Err(error) => {
-            if let Err(close) = reader.close().await {
-                tracing::debug!(error = %close, "closing a refused store");
-            }
-            Err(error)
+        Place {
+            name,
+            question: work.clone(),
+            work,
         }
     }
-}
 
-async fn check_extractor(
-    url: &StoreUrl,
-    location: &Location,
-    options: &OpenOptions,
-) -> Result<(), OpenError> {
-    let admin = Admin::builder(location.prefix.clone(), Arc::clone(&location.store)).build();
-    let guard = Guard {
-        limit: options.open_timeout,
-        seen: Arc::default(),
-    };
-    let manifest = guard
-        .run(admin.read_manifest(None))
-        .await
-        .map_err(|failure| refused(url, failure))?;
-    let Some(manifest) = manifest else {
-        return Err(OpenError::NotAStore {
-            url: url.to_string(),
-            detail: "it has a manifest folder without a manifest".to_owned(),
-        });
-    };
-    match manifest.segment_extractor_name() {
-        Some(SEGMENT_EXTRACTOR) => Ok(()),
-        other => Err(OpenError::Foreign {
-            at: url.to_string(),
-            detail: format!(
-                "its segment extractor is {}, and a moraine store has {SEGMENT_EXTRACTOR}",
-                other.unwrap_or("none")
-            ),
-        }),
+    async fn open(&self, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
+        match self.probe(options).await? {
+            Found::Nothing if !options.create => {
+                return Err(OpenError::NotFound {
+                    url: self.name.clone(),
+                });
+            }
+            Found::Nothing => {}
+            Found::Database => {
+                let reader = self.look(options).await?;
+                close_quietly(reader.close()).await;
+            }
+        }
+        let store = SlateStore::start(&self.work, options)
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        // Somebody may have written between the look and the takeover.
+        if let Err(error) = check_format(store.view()?.as_ref()).await {
+            close_quietly(store.close()).await;
+            return Err(error);
+        }
+        Ok(Arc::new(store))
     }
-}
 
-fn refused(url: &StoreUrl, failure: Failure) -> OpenError {
-    let url = url.to_string();
-    match failure {
-        Failure::TimedOut(detail) => OpenError::Unreachable { url, detail },
-        Failure::Panicked(detail) => OpenError::Damaged {
-            url,
-            detail: format!("the storage engine panicked on what is stored: {detail}"),
-        },
-        Failure::Engine(error) => {
-            let detail = with_sources(&error);
-            match error.kind() {
-                ErrorKind::Closed(slatedb::CloseReason::Fenced) => OpenError::Fenced { url },
+    async fn open_reader(&self, options: &OpenOptions) -> Result<Arc<SlateReader>, OpenError> {
+        match self.probe(options).await? {
+            Found::Nothing => Err(OpenError::NotFound {
+                url: self.name.clone(),
+            }),
+            Found::Database => Ok(Arc::new(self.look(options).await?)),
+        }
+    }
+
+    /// One LIST, under a deadline.
+    async fn probe(&self, options: &OpenOptions) -> Result<Found, OpenError> {
+        let listed = list_folder(&self.question.store, &self.question.prefix, options)
+            .await
+            .map_err(|detail| OpenError::Unreachable {
+                url: self.name.clone(),
+                detail,
+            })?;
+        if holds_database(&listed) {
+            return Ok(Found::Database);
+        }
+        let folders = listed.common_prefixes.iter().filter_map(Path::filename);
+        let names: Vec<&str> = folders
+            .chain(
+                listed
+                    .objects
+                    .iter()
+                    .filter_map(|object| object.location.filename()),
+            )
+            .collect();
+        if names.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        let shown = names
+            .iter()
+            .take(NAMES_SHOWN_MAX)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = if names.len() > NAMES_SHOWN_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        Err(OpenError::NotAStore {
+            url: self.name.clone(),
+            detail: format!("it holds other things ({shown}{more})"),
+        })
+    }
+
+    /// Looks at an existing database without writing: its extractor, then the format gate.
+    async fn look(&self, options: &OpenOptions) -> Result<SlateReader, OpenError> {
+        self.check_extractor(options).await?;
+        let reader = SlateReader::start(&self.question, options)
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        match check_format(&reader).await {
+            Ok(_) => Ok(reader),
+            Err(error) => {
+                close_quietly(reader.close()).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn check_extractor(&self, options: &OpenOptions) -> Result<(), OpenError> {
+        let observed = ObservedStore::new(Arc::clone(&self.question.store));
+        let guard = Guard {
+            limit: options.open_timeout,
+            seen: observed.observations(),
+        };
+        let admin = Admin::builder(self.question.prefix.clone(), Arc::new(observed)).build();
+        let manifest = guard
+            .run(admin.read_manifest(None))
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        let Some(manifest) = manifest else {
+            return Err(OpenError::NotAStore {
+                url: self.name.clone(),
+                detail: "it has a manifest folder without a manifest".to_owned(),
+            });
+        };
+        match manifest.segment_extractor_name() {
+            Some(SEGMENT_EXTRACTOR) => Ok(()),
+            other => Err(OpenError::Foreign {
+                at: self.name.clone(),
+                detail: format!(
+                    "its segment extractor is {}, and a moraine store has {SEGMENT_EXTRACTOR}",
+                    other.unwrap_or("none")
+                ),
+            }),
+        }
+    }
+
+    fn refused(&self, failure: Failure) -> OpenError {
+        let url = self.name.clone();
+        match failure {
+            Failure::TimedOut(detail) => OpenError::Unreachable { url, detail },
+            Failure::Panicked(detail) => OpenError::Damaged {
+                url,
+                detail: format!("the storage engine panicked on what is stored: {detail}"),
+            },
+            Failure::Engine(kind, detail) => match kind {
+                ErrorKind::Closed(CloseReason::Fenced) => OpenError::Fenced { url },
                 ErrorKind::Invalid => OpenError::Foreign { at: url, detail },
                 ErrorKind::Unavailable => OpenError::Unreachable { url, detail },
                 _ => OpenError::Damaged { url, detail },
-            }
+            },
         }
     }
 }
@@ -323,52 +396,30 @@ enum Found {
     Database,
 }
 
-/// One LIST, under a deadline.
-async fn probe(url: &StoreUrl, options: &OpenOptions) -> Result<Found, OpenError> {
-    let location = url.locate(options.create, Patience::Short)?;
-    let prefix = (!location.prefix.as_ref().is_empty()).then_some(&location.prefix);
-    let call = location.store.list_with_delimiter(prefix);
-    let unreachable = |detail| OpenError::Unreachable {
-        url: url.to_string(),
-        detail,
-    };
-    let listed = tokio::time::timeout(
-        options.open_timeout,
-        std::panic::AssertUnwindSafe(call).catch_unwind(),
-    )
-    .await
-    .map_err(|_| unreachable(format!("no answer within {:?}", options.open_timeout)))?
-    .map_err(|_| unreachable("the object store's client panicked".to_owned()))?
-    .map_err(|error| unreachable(with_sources(&error)))?;
-    let names = || {
-        let folders = listed.common_prefixes.iter().map(Path::filename);
-        folders
-            .chain(listed.objects.iter().map(|object| object.location.filename()))
-            .flatten()
-    };
-    if listed
+async fn close_quietly(close: impl Future<Output = Result<(), ReadError>>) {
+    if let Err(error) = close.await {
+        tracing::debug!(%error, "closing a store that was only looked at");
+    }
+}
+
+fn holds_database(listed: &ListResult) -> bool {
+    listed
         .common_prefixes
         .iter()
         .any(|folder| folder.filename() == Some(MANIFEST_FOLDER))
-    {
-        return Ok(Found::Database);
+}
+
+/// Lists one folder under a deadline, or says why not.
+async fn list_folder(
+    store: &Arc<dyn ObjectStore>,
+    folder: &Path,
+    options: &OpenOptions,
+) -> Result<ListResult, String> {
+    let folder = (!folder.as_ref().is_empty()).then_some(folder);
+    match tokio::time::timeout(options.open_timeout, store.list_with_delimiter(folder)).await {
+        Ok(listed) => listed.map_err(|error| with_sources(&error)),
+        Err(_) => Err(format!("no answer within {:?}", options.open_timeout)),
     }
-    if names().next().is_none() {
-        return Ok(Found::Nothing);
-    }
-    let shown: Vec<&str> = names().take(NAMES_SHOWN_MAX).collect();
-    Err(OpenError::NotAStore {
-        url: url.to_string(),
-        detail: format!(
-            "it holds other things ({}{})",
-            shown.join(", "),
-            if names().count() > shown.len() {
-                ", …"
-            } else {
-                ""
-            }
-        ),
-    })
 }
 
 /// The stores at or below `url`, at most `depth` folders down, in order of their paths. Folders within a store are not
@@ -383,33 +434,22 @@ pub async fn list_stores(
 ) -> Result<Vec<StoreUrl>, OpenError> {
     let location = url.locate(false, Patience::Short)?;
     let mut found = Vec::new();
-    let mut open = vec![(location.prefix.clone(), url.clone(), 0)];
-    while let Some((prefix, at, level)) = open.pop() {
-        let call = location
-            .store
-            .list_with_delimiter((!prefix.as_ref().is_empty()).then_some(&prefix));
-        let unreachable = |detail| OpenError::Unreachable {
-            url: at.to_string(),
-            detail,
-        };
-        let listed = tokio::time::timeout(options.open_timeout, call)
+    let mut unsearched = vec![(location.prefix.clone(), url.clone(), 0)];
+    while let Some((folder, at, level)) = unsearched.pop() {
+        let listed = list_folder(&location.store, &folder, options)
             .await
-            .map_err(|_| unreachable(format!("no answer within {:?}", options.open_timeout)))?
-            .map_err(|error| unreachable(with_sources(&error)))?;
-        if listed
-            .common_prefixes
-            .iter()
-            .any(|folder| folder.filename() == Some(MANIFEST_FOLDER))
-        {
+            .map_err(|detail| OpenError::Unreachable {
+                url: at.to_string(),
+                detail,
+            })?;
+        if holds_database(&listed) {
             found.push(at);
-            continue;
-        }
-        if level < depth {
-            // The last pushed is searched first, so this keeps the order of paths.
-            for folder in listed.common_prefixes.into_iter().rev() {
-                let below = folder.filename().map(|name| at.join(name));
-                if let Some(below) = below {
-                    open.push((folder, below, level + 1));
+        } else if level < depth {
+            // The last one pushed is searched first; reversed, this keeps the order of paths.
+            for below in listed.common_prefixes.into_iter().rev() {
+                if let Some(name) = below.filename() {
+                    let at = at.join(name);
+                    unsearched.push((below, at, level + 1));
                 }
             }
         }

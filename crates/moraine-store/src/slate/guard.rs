@@ -24,9 +24,16 @@ pub(crate) struct Guard {
 
 /// How a call ended without an answer.
 pub(crate) enum Failure {
-    Engine(slatedb::Error),
+    /// The engine's error, and its text with the object that it is about.
+    Engine(ErrorKind, String),
     Panicked(String),
     TimedOut(String),
+}
+
+impl From<slatedb::Error> for Failure {
+    fn from(error: slatedb::Error) -> Self {
+        Failure::Engine(error.kind(), with_sources(&error))
+    }
 }
 
 impl Guard {
@@ -37,8 +44,13 @@ impl Guard {
     ) -> Result<T, Failure> {
         let start = Instant::now();
         match tokio::time::timeout(self.limit, AssertUnwindSafe(call).catch_unwind()).await {
-            Ok(Ok(result)) => result.map_err(Failure::Engine),
-            Ok(Err(panic)) => Err(Failure::Panicked(panic_text(panic.as_ref()))),
+            Ok(Ok(result)) => result.map_err(|error| match error.kind() {
+                kind @ (ErrorKind::Data | ErrorKind::Internal) => {
+                    Failure::Engine(kind, self.with_object(&with_sources(&error)))
+                }
+                _ => error.into(),
+            }),
+            Ok(Err(panic)) => Err(Failure::Panicked(self.with_object(&panic_text(panic.as_ref())))),
             Err(_) => Err(Failure::TimedOut(self.timeout_text(start))),
         }
     }
@@ -50,6 +62,15 @@ impl Guard {
         call: impl Future<Output = Result<T, slatedb::Error>>,
     ) -> Result<T, ReadError> {
         self.run(call).await.map_err(|failure| read_error(failure, &what))
+    }
+
+    /// `text` on one line, with the object that was read last where it names none.
+    fn with_object(&self, text: &str) -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self.seen.last_read() {
+            Some(object) if !text.contains(".sst") => format!("{text} (the last object read was {object})"),
+            _ => text,
+        }
     }
 
     /// That the limit has passed, and the object store's last complaint if there was one.
@@ -64,8 +85,8 @@ impl Guard {
 
 /// The reason of a call's failure while reading `what`.
 pub(crate) fn read_error(failure: Failure, what: &dyn fmt::Display) -> ReadError {
-    let error = match failure {
-        Failure::Engine(error) => error,
+    let (kind, detail) = match failure {
+        Failure::Engine(kind, detail) => (kind, detail),
         Failure::Panicked(detail) => {
             return ReadError::corruption(
                 what.to_string(),
@@ -79,8 +100,7 @@ pub(crate) fn read_error(failure: Failure, what: &dyn fmt::Display) -> ReadError
             };
         }
     };
-    let detail = with_sources(&error);
-    match error.kind() {
+    match kind {
         ErrorKind::Closed(CloseReason::Fenced) => ReadError::Fenced { detail },
         ErrorKind::Closed(CloseReason::Clean) => ReadError::Closed,
         ErrorKind::Unavailable => ReadError::Unavailable {
@@ -96,18 +116,15 @@ pub(crate) fn read_error(failure: Failure, what: &dyn fmt::Display) -> ReadError
 /// The outcome of a batch whose submission or flush failed so.
 pub(crate) fn commit_error(failure: Failure) -> CommitError {
     match failure {
-        Failure::Engine(error) => {
-            let detail = with_sources(&error);
-            match error.kind() {
-                ErrorKind::Transaction => CommitError::Conflicted,
-                ErrorKind::Closed(CloseReason::Fenced) => CommitError::Fenced { detail },
-                // Refused for what the batch is, before it went anywhere.
-                ErrorKind::Invalid => CommitError::Abandoned {
-                    source: ReadError::Invalid { detail },
-                },
-                _ => CommitError::Unknown { detail },
-            }
-        }
+        Failure::Engine(kind, detail) => match kind {
+            ErrorKind::Transaction => CommitError::Conflicted,
+            ErrorKind::Closed(CloseReason::Fenced) => CommitError::Fenced { detail },
+            // Refused for what the batch is, before it went anywhere.
+            ErrorKind::Invalid => CommitError::Abandoned {
+                source: ReadError::Invalid { detail },
+            },
+            _ => CommitError::Unknown { detail },
+        },
         Failure::Panicked(detail) => CommitError::Unknown {
             detail: format!("the storage engine panicked: {detail}"),
         },

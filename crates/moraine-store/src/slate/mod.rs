@@ -87,7 +87,7 @@ impl Inner {
     fn snapshot(&self) -> Result<Arc<DbSnapshot>, ReadError> {
         self.db
             .snapshot()
-            .map_err(|error| read_error(Failure::Engine(error), &"the store"))
+            .map_err(|error| read_error(error.into(), &"the store"))
     }
 
     /// Waits until everything up to `sequence` is durable.
@@ -162,7 +162,7 @@ impl Store for SlateStore {
             .inner
             .db
             .begin(IsolationLevel::Snapshot)
-            .map_err(|error| read_error(Failure::Engine(error), &"the store"))?;
+            .map_err(|error| read_error(error.into(), &"the store"))?;
         Ok(Box::new(SlateTransaction::new(
             Arc::clone(&self.inner),
             transaction,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use moraine_keys::KeyRange;
 use slatedb::DbTransaction;
 
-use super::guard::{Failure, KeyName, commit_error, read_error};
+use super::guard::{KeyName, commit_error, read_error};
 use super::{EmptyScan, Inner, RangeName, bounds, settings};
 use crate::{CommitError, Pending, Read, ReadError, Scan, Transaction};
 
@@ -50,14 +50,14 @@ impl Transaction for SlateTransaction {
         check_key(&key)?;
         self.transaction
             .put(&key, &value)
-            .map_err(|error| read_error(Failure::Engine(error), &KeyName(&key)))
+            .map_err(|error| read_error(error.into(), &KeyName(&key)))
     }
 
     fn delete(&mut self, key: Bytes) -> Result<(), ReadError> {
         check_key(&key)?;
         self.transaction
             .delete(&key)
-            .map_err(|error| read_error(Failure::Engine(error), &KeyName(&key)))
+            .map_err(|error| read_error(error.into(), &KeyName(&key)))
     }
 
     async fn commit(self: Box<Self>) -> Result<Pending, CommitError> {

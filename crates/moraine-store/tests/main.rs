@@ -1,0 +1,23 @@
+//! Tests of the store through its public API.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod support {
+    pub(crate) mod lake;
+    pub(crate) mod mini_s3;
+}
+
+mod census;
+mod crash_and_reopen;
+mod damaged_bytes;
+mod format_gate;
+mod held_durability;
+mod implementations;
+mod random_histories;
+mod s3_faults;
+mod urls;
