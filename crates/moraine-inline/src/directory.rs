@@ -149,7 +149,7 @@ async fn locators(read: &dyn Read, scope: &Scope) -> Result<Vec<Span>, InlineErr
         .await?;
     let mut spans = Vec::new();
     while let Some((key, value)) = scan.next().await? {
-        let span = Span::of_locator(&key, &value)?;
+        let span = Span::of_locator(&key, &value);
         if scope.contains(&span.key) {
             spans.push(span);
         }

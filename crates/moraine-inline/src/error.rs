@@ -159,6 +159,6 @@ pub enum InlineError {
 }
 
 /// Damage at `key`.
-pub(crate) fn corruption(key: impl ToString, detail: impl ToString) -> InlineError {
-    InlineError::Read(ReadError::corruption(key.to_string(), detail.to_string()))
+pub(crate) fn corruption(key: &(impl ToString + ?Sized), detail: impl Into<String>) -> InlineError {
+    InlineError::Read(ReadError::corruption(key.to_string(), detail))
 }

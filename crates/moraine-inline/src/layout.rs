@@ -5,6 +5,9 @@
 use arrow_ipc::{Buffer, FieldNode, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
+/// Width of one entry of a string or binary view column.
+const VIEW_BYTES: u64 = 16;
+
 /// Checks that `batch` describes exactly the columns of `schema` with `rows` rows inside a data block of `data_bytes` bytes.
 pub(crate) fn check(
     batch: RecordBatch<'_>,
@@ -186,6 +189,19 @@ impl Walk {
         Ok(length)
     }
 
+    /// Takes the next buffer and requires it to hold at least `entries` entries of `width` bytes, and no part of one.
+    fn entries(&mut self, field: &Field, what: &str, entries: u64, width: u64) -> Result<(), String> {
+        let bytes = entries.checked_mul(width).ok_or_else(|| too_long(field))?;
+        let length = self.buffer(field, what, bytes)?;
+        if length.is_multiple_of(width) {
+            return Ok(());
+        }
+        Err(format!(
+            "the {what} of column `{}` have {length} bytes, not a multiple of {width}",
+            field.name()
+        ))
+    }
+
     fn validity(&mut self, field: &Field, counts: Counts) -> Result<(), String> {
         // A column without NULLs may leave its bitmap out, and the reader does not look at one that is there.
         let needed = if counts.nulls > 0 {
@@ -203,8 +219,7 @@ impl Walk {
         } else {
             rows.checked_add(1).ok_or_else(|| too_long(field))?
         };
-        let bytes = entries.checked_mul(width).ok_or_else(|| too_long(field))?;
-        self.buffer(field, "offsets", bytes).map(drop)
+        self.entries(field, "offsets", entries, width)
     }
 
     fn text(&mut self, field: &Field, counts: Counts, width: u64) -> Result<(), String> {
@@ -215,8 +230,7 @@ impl Walk {
 
     fn view(&mut self, field: &Field, counts: Counts) -> Result<(), String> {
         self.validity(field, counts)?;
-        let bytes = counts.rows.checked_mul(16).ok_or_else(|| too_long(field))?;
-        self.buffer(field, "views", bytes)?;
+        self.entries(field, "views", counts.rows, VIEW_BYTES)?;
         let count = self.variadic.take().and_then(|count| usize::try_from(count).ok());
         let count =
             count.ok_or_else(|| format!("column `{}` lacks its count of view buffers", field.name()))?;
@@ -237,9 +251,8 @@ impl Walk {
 
     fn list_view(&mut self, field: &Field, child: &Field, counts: Counts, width: u64) -> Result<(), String> {
         self.validity(field, counts)?;
-        let bytes = counts.rows.checked_mul(width).ok_or_else(|| too_long(field))?;
-        self.buffer(field, "offsets", bytes)?;
-        self.buffer(field, "sizes", bytes)?;
+        self.entries(field, "offsets", counts.rows, width)?;
+        self.entries(field, "sizes", counts.rows, width)?;
         self.column(child).map(drop)
     }
 

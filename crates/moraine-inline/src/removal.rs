@@ -256,7 +256,7 @@ impl Plan {
                 .ok_or_else(|| corruption(&span.key, "a locator names this chunk, which does not exist"))?;
             span.confirm(&value)?;
             let rows = decode_body(&value.body, schema.clone(), value.row_count)
-                .map_err(|error| corruption(&span.key, error))?;
+                .map_err(|error| corruption(&span.key, error.to_string()))?;
             let gone = doomed
                 .versions
                 .get(hit)

@@ -32,7 +32,7 @@ pub async fn create_table(
     };
     if let Some(stored) = schema_bytes(staging, &key).await? {
         // Another writer's stream of the same columns may differ in padding.
-        let same = *decode_schema(&stored).map_err(|error| corruption(&key, error))? == *schema;
+        let same = *decode_schema(&stored).map_err(|error| corruption(&key, error.to_string()))? == *schema;
         if same {
             return if registered {
                 clear_marker(staging, &key).await
@@ -115,7 +115,7 @@ pub async fn schema(
     match schema_bytes(read, &key).await? {
         Some(bytes) => decode_schema(&bytes)
             .map(Some)
-            .map_err(|error| corruption(&key, error)),
+            .map_err(|error| corruption(&key, error.to_string())),
         None => Ok(None),
     }
 }
@@ -177,9 +177,6 @@ async fn schema_bytes(read: &dyn Read, key: &InlineSchemaKey) -> Result<Option<B
     let Some(version) = record.same_as_version else {
         return Ok(Some(record.arrow_schema));
     };
-    if version == key.schema_version {
-        return Err(corruption(key, "the schema record refers to itself"));
-    }
     let target = InlineSchemaKey {
         table_id: key.table_id,
         schema_version: version,

@@ -295,7 +295,7 @@ impl Selection {
             value.row_count,
             Some(projection),
         )
-        .map_err(|error| corruption(&span.key, error))
+        .map_err(|error| corruption(&span.key, error.to_string()))
     }
 
     /// `rows` as slices of their chunks, as long as consecutive rows follow one another there.

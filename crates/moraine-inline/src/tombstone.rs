@@ -7,7 +7,7 @@ use moraine_codec::proto::InlineInlineDeleteValue;
 use moraine_keys::{RowTombstoneKey, TableChild};
 use moraine_store::{Read, ReadExt, Staging};
 
-use crate::error::{InlineError, corruption};
+use crate::error::InlineError;
 
 /// The events of a table within a range of row ids, held in memory.
 #[derive(Debug, Default)]
@@ -27,14 +27,7 @@ impl Tombstones {
             .record_scan::<RowTombstoneKey>(RowTombstoneKey::scan_table_ids(table_id, row_ids))
             .await?;
         let mut events = Vec::new();
-        while let Some((key, value)) = scan.next().await? {
-            if value.end_snapshot != key.end_snapshot {
-                let found = value.end_snapshot;
-                return Err(corruption(
-                    &key,
-                    format!("the tombstone's value ends the row at snapshot {found}"),
-                ));
-            }
+        while let Some((key, _)) = scan.next().await? {
             events.push((key.row_id, key.end_snapshot));
         }
         Ok(Self { events })

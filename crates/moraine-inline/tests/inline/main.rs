@@ -1,0 +1,12 @@
+//! Behaviour of inlined rows through the crate's public API, on the in-memory store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod chunk_framing;
+mod directory_repair;
+mod file_deletions;
+mod random_histories;
+mod row_lifetimes;
+mod row_removal;
+mod schema_records;
+mod support;
