@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod golden;
 mod python;
 mod quickstart;
 mod steps;
@@ -27,6 +28,8 @@ enum Command {
     Test(tests::Options),
     /// Formatting, lints with warnings denied, then all tests
     Ci,
+    /// Write the golden vectors under tests/golden, or compare them
+    Golden(golden::Options),
     /// Run the criterion benchmarks, or compare catalogs from a DuckDB client's side
     Bench(bench::Options),
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Quickstart(options) => quickstart::run(&options),
         Command::Test(options) => tests::run(&options),
         Command::Ci => ci::run(),
+        Command::Golden(options) => golden::run(&options),
         Command::Bench(options) => bench::run(&options),
     };
     match done {
