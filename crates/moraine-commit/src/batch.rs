@@ -14,10 +14,10 @@ use moraine_keys::{
 use moraine_store::{Read, ReadError, ReadExt, Staging, WriteSet};
 
 use crate::derive::{self, Pair};
-use crate::error::{CommitFailure, StageError};
+use crate::error::CommitFailure;
 use crate::genesis;
 use crate::snapshot::{self, Deletions};
-use crate::transaction::{BATCH_BYTES_MAX, Creation, Staged};
+use crate::transaction::{Creation, Staged};
 use crate::validate;
 
 /// What of a batch other records follow from.
@@ -60,14 +60,7 @@ pub(crate) async fn finish(
     if premise.is_none() {
         staging.put(&FormatKey {}, &genesis::format_stamp())?;
     }
-    match staging.bytes() {
-        bytes if bytes > BATCH_BYTES_MAX => Err(StageError::Limit {
-            bytes,
-            max: BATCH_BYTES_MAX,
-        }
-        .into()),
-        _ => Ok(staging.writes().clone()),
-    }
+    Ok(staging.writes().clone())
 }
 
 /// Goes through the writes once and reads what was there before, where something follows from it.
@@ -116,16 +109,10 @@ async fn touch_entity(
             }
             touched.delete_files.push(pair);
         }
-        EntityKey::DataFile(key) => {
-            if change.is_none() {
-                touched.deletions.files.insert((key.table_id, key.data_file_id));
-            }
+        EntityKey::DataFile(key) if change.is_none() => {
+            touched.deletions.files.insert((key.table_id, key.data_file_id));
         }
-        EntityKey::Column(key) => {
-            if change.is_some() {
-                touch_column(touched, &key);
-            }
-        }
+        EntityKey::Column(key) if change.is_some() => touch_column(touched, &key),
         EntityKey::Macro(key) => {
             if let Some(value) = decode::<MacroKey>(&key, change)? {
                 validate::macro_value(&value)?;

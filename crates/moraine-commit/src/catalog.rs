@@ -15,6 +15,10 @@ use crate::transaction::CatalogTransaction;
 /// How long a transaction waits for the commit slot before it is told to try again.
 pub const SLOT_WAIT_DEFAULT: Duration = Duration::from_secs(30);
 
+/// Bytes of keys and values that one commit may write, unless told otherwise. Far above what DuckLake sends, far below
+/// what the storage engine would choke on.
+pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// How a lake is opened and served.
 #[derive(Debug, Clone)]
 pub struct CatalogOptions {
@@ -22,6 +26,8 @@ pub struct CatalogOptions {
     pub store: OpenOptions,
     /// How long a transaction waits for the commit slot; [`SLOT_WAIT_DEFAULT`] unless set.
     pub slot_wait: Duration,
+    /// Bytes of keys and values that one commit may write; [`BATCH_BYTES_MAX`] unless set.
+    pub batch_bytes_max: usize,
 }
 
 impl Default for CatalogOptions {
@@ -29,6 +35,7 @@ impl Default for CatalogOptions {
         CatalogOptions {
             store: OpenOptions::default(),
             slot_wait: SLOT_WAIT_DEFAULT,
+            batch_bytes_max: BATCH_BYTES_MAX,
         }
     }
 }
@@ -40,6 +47,7 @@ pub struct Catalog {
     store: Arc<dyn Store>,
     slot: Arc<Mutex<()>>,
     slot_wait: Duration,
+    batch_bytes_max: usize,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
     unmigrated_head: StdMutex<Option<HeadValue>>,
 }
@@ -67,6 +75,7 @@ impl Catalog {
             store,
             slot: Arc::new(Mutex::new(())),
             slot_wait: options.slot_wait,
+            batch_bytes_max: options.batch_bytes_max,
             unmigrated_head: StdMutex::new(None),
         })
     }
@@ -106,13 +115,23 @@ impl Catalog {
             })
     }
 
+    /// Refuses more bytes than one commit may write.
+    pub(crate) fn check_batch_bytes(&self, bytes: usize) -> Result<(), StageError> {
+        if bytes > self.batch_bytes_max {
+            return Err(StageError::Limit {
+                bytes,
+                max: self.batch_bytes_max,
+            });
+        }
+        Ok(())
+    }
+
     /// Refuses a store whose migration has not finished. Reads nothing when the head has not moved since the last check.
     async fn check_unmigrated(&self, view: &dyn View, head: Option<&HeadValue>) -> Result<(), CatalogError> {
-        let known = self
+        let known = *self
             .unmigrated_head
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+            .unwrap_or_else(PoisonError::into_inner);
         if head.is_some() && known.as_ref() == head {
             return Ok(());
         }
@@ -125,7 +144,7 @@ impl Catalog {
         *self
             .unmigrated_head
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = head.cloned();
+            .unwrap_or_else(PoisonError::into_inner) = head.copied();
         Ok(())
     }
 }

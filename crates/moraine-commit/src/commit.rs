@@ -64,6 +64,7 @@ pub(crate) async fn run(
         let creation = staged.creation;
         let base = Arc::clone(staging.base());
         let writes = batch::finish(staging, premise.as_ref(), staged).await?;
+        catalog.check_batch_bytes(writes.bytes())?;
         let batch = Batch {
             base,
             premise,

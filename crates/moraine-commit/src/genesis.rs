@@ -72,10 +72,7 @@ impl Catalog {
         if let Some(data_path) = data_path {
             options.insert("data_path".to_owned(), data_path.to_owned());
         }
-        let options = OptionScopeValue {
-            options,
-            ..OptionScopeValue::default()
-        };
+        let options = OptionScopeValue { options };
         let key = OptionKey {
             scope_kind: 0,
             scope_id: 0,

@@ -60,9 +60,9 @@ mod validate;
 pub mod views;
 pub mod words;
 
-pub use catalog::{Catalog, CatalogOptions, SLOT_WAIT_DEFAULT};
+pub use catalog::{BATCH_BYTES_MAX, Catalog, CatalogOptions, SLOT_WAIT_DEFAULT};
 pub use change::{Change, InlineChange, SnapshotChanges};
 pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
 pub use commit::Committed;
 pub use error::{CatalogError, CommitFailure, StageError};
-pub use transaction::{BATCH_BYTES_MAX, CatalogTransaction, TransactionSavepoint};
+pub use transaction::{CatalogTransaction, TransactionSavepoint};

@@ -15,10 +15,6 @@ use crate::commit::{self, Committed};
 use crate::error::{CommitFailure, StageError};
 use crate::{rules, snapshot};
 
-/// Bytes of keys and values that one commit may write. Far above what DuckLake sends, far below what the storage engine
-/// would choke on.
-pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
-
 /// A transaction: reads at a pinned view with its own changes on top, for every relation alike; changes are staged, and
 /// written as one batch by [`CatalogTransaction::commit`]. Dropping it abandons them and gives the commit slot back.
 pub struct CatalogTransaction {
@@ -174,7 +170,7 @@ impl CatalogTransaction {
         let head = self.newest_snapshot_id();
         let mut outcome = rules::apply(&mut self.staging, &mut self.staged, head, changes).await;
         if outcome.is_ok() {
-            outcome = self.check_limit();
+            outcome = self.catalog.check_batch_bytes(self.staging.bytes());
         }
         if outcome.is_err() {
             self.rollback_to(savepoint);
@@ -191,7 +187,7 @@ impl CatalogTransaction {
         let savepoint = self.savepoint();
         let mut outcome = crate::inline_rules::apply(&mut self.staging, &mut self.staged, change).await;
         if outcome.is_ok() {
-            outcome = self.check_limit();
+            outcome = self.catalog.check_batch_bytes(self.staging.bytes());
         }
         if outcome.is_err() {
             self.rollback_to(savepoint);
@@ -327,16 +323,6 @@ impl CatalogTransaction {
             Ok(())
         } else {
             Err(StageError::NoLake)
-        }
-    }
-
-    fn check_limit(&self) -> Result<(), StageError> {
-        match self.staging.bytes() {
-            bytes if bytes > BATCH_BYTES_MAX => Err(StageError::Limit {
-                bytes,
-                max: BATCH_BYTES_MAX,
-            }),
-            _ => Ok(()),
         }
     }
 }

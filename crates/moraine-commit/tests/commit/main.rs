@@ -1,0 +1,17 @@
+//! The behaviour of commits, through the crate's public interface.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+mod cancelled_commits;
+mod changes_grammar;
+mod column_identity;
+mod directories;
+mod genesis;
+mod history_against_rows;
+mod inlined_tables;
+mod maintenance_batches;
+mod retry_words;
+mod snapshot_races;
+mod snapshot_records;
+mod staged_records;
+mod support;
