@@ -15,18 +15,25 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What stands between backticks outside fenced blocks.
-fn quoted(text: &str) -> Vec<String> {
+/// The lines inside and outside fenced blocks.
+fn lines(text: &str, within_fences: bool) -> Vec<&str> {
     let mut found = Vec::new();
     let mut fenced = false;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
-        } else if !fenced {
-            found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        } else if fenced == within_fences {
+            found.push(line);
         }
     }
     found
+}
+
+/// What stands between backticks outside fenced blocks.
+fn quoted(text: &str) -> Vec<String> {
+    let outside = lines(text, false);
+    let quoted = outside.iter().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.map(str::to_owned).collect()
 }
 
 /// The path within the workspace that a quoted text names, if it names one.
@@ -127,14 +134,16 @@ fn the_code_map_is_complete() {
 /// The words after `prefix` in the README's code blocks, up to the first that is not a plain word.
 fn commands(prefix: &str) -> Vec<Vec<String>> {
     let text = document("README.md");
-    let lines = text.lines().filter_map(|line| line.trim().strip_prefix(prefix));
+    let commands = lines(&text, true)
+        .into_iter()
+        .filter_map(|line| line.trim().strip_prefix(prefix));
     let words = |line: &str| {
         let words = line
             .split_whitespace()
             .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
         words.map(str::to_owned).collect::<Vec<_>>()
     };
-    lines.map(words).filter(|words| !words.is_empty()).collect()
+    commands.map(words).filter(|words| !words.is_empty()).collect()
 }
 
 fn has_help(package: &str, words: &[String]) -> bool {
