@@ -10,7 +10,7 @@ use moraine_keys::{
     ChangelogKey, ColumnKey, DataFileKey, DeleteFileKey, DeleteTargetKey, History, KeyRange, Kind, NameKey,
     SchemaKey, Subspace, TableKey, Versioned,
 };
-use moraine_store::{Bytes, Read, ReadExt, collect};
+use moraine_store::{Bytes, ReadExt, collect};
 
 use super::model::{Id, Model, Row};
 
@@ -119,12 +119,11 @@ async fn directories<R: ReadExt + ?Sized>(read: &R) {
 /// No column counter stands at or below an id its table has ever had.
 async fn counters<R: ReadExt + ?Sized>(read: &R, model: &Model) {
     for (key, value) in read.records::<TableKey>(TableKey::scan()).await.unwrap() {
-        // Of a table whose every row has expired nothing is left to count on, but ids of columns that are there.
-        let known = model.rows.iter().filter_map(|row| match row.id {
-            Id::Column(table, column) if table == key.table_id => Some(column),
-            _ => None,
-        });
-        let greatest = known.max().unwrap_or_default();
+        let greatest = model
+            .greatest_columns
+            .get(&key.table_id)
+            .copied()
+            .unwrap_or_default();
         assert!(
             value.next_column_id > greatest,
             "{key}: {} is not above {greatest}",

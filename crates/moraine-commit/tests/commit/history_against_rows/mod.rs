@@ -32,10 +32,10 @@ fn turn() -> impl Strategy<Value = Turn> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_gives_the_rows_that_sql_would(turns in proptest::collection::vec(turn(), 1..40)) {
+    fn any_history_gives_the_rows_that_sql_would(turns in proptest::collection::vec(turn(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut game = Game::new().await;

@@ -115,14 +115,27 @@ impl Model {
                 self.rows.remove(at);
             }
         }
-        if let Edit::Insert(Row {
-            id: Id::Column(table, column),
-            ..
-        }) = edit
-        {
-            let greatest = self.greatest_columns.entry(*table).or_default();
-            *greatest = (*greatest).max(*column);
+    }
+
+    /// Remembers the column ids that a commit leaves behind. What was taken back before it was never given.
+    pub fn settle(&mut self) {
+        for row in &self.rows {
+            if let Id::Column(table, column) = row.id {
+                let greatest = self.greatest_columns.entry(table).or_default();
+                *greatest = column.max(*greatest);
+            }
         }
+    }
+
+    fn next_column(&self, table: u64) -> u64 {
+        let columns = self.rows.iter().filter_map(|row| match row.id {
+            Id::Column(of, column) if of == table => Some(column),
+            _ => None,
+        });
+        columns
+            .chain(self.greatest_columns.get(&table).copied())
+            .max()
+            .map_or(1, |id| id + 1)
     }
 
     /// The edits of an action at a new snapshot; none where there is nothing to do it to.
@@ -152,7 +165,17 @@ impl Model {
                 insert(Id::Table(new_id), text, some_schema),
                 insert(Id::Column(new_id, 1), "a".to_owned(), 0),
             ],
-            Action::ReviveTable => self.revive(left, snapshot, some_schema),
+            Action::ReviveTable => {
+                let revived = self.revive(left, snapshot, some_schema);
+                if let Some(Edit::Insert(Row {
+                    id: Id::Table(table), ..
+                })) = revived.first()
+                {
+                    // Its newest version may have expired, and its counter with it.
+                    self.greatest_columns.remove(table);
+                }
+                revived
+            }
             Action::DropSchema => self.end_all(self.pick(left, is_schema), snapshot),
             Action::RenameTable => versioned(self.pick(left, is_table), snapshot, |row| {
                 row.text.clone_from(&text)
@@ -170,7 +193,7 @@ impl Model {
             Action::DropColumn => self.end_all(self.pick(left, is_column), snapshot),
             Action::EndFile => self.end_all(self.pick(left, is_file), snapshot),
             Action::AddColumn => self.in_table(left, |model, table| {
-                let next = model.greatest_columns.get(&table).map_or(1, |id| id + 1) + u64::from(right % 3);
+                let next = model.next_column(table) + u64::from(right % 3);
                 vec![insert(Id::Column(table, next), text.clone(), 0)]
             }),
             Action::AddFile => self.in_table(left, |_, table| {

@@ -75,6 +75,7 @@ impl Game {
         }
         transaction.commit().await.unwrap();
         model.snapshots.insert(snapshot);
+        model.settle();
         self.model = model;
         let after = head(&self.catalog).await;
         assert_eq!(
