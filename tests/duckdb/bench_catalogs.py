@@ -88,7 +88,7 @@ def measure(lake, times):
 
     def create_tables():
         for number in range(TABLES):
-            client.execute(f"CREATE TABLE c{number}(id BIGINT, name VARCHAR, at TIMESTAMP, v DOUBLE)")
+            client.execute(f"CREATE TABLE c{number}(id BIGINT, name VARCHAR, made TIMESTAMP, v DOUBLE)")
 
     def insert_rows():
         for number in range(INSERTS):

@@ -50,3 +50,26 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod documented_commands {
+    use super::*;
+
+    #[test]
+    fn commands_that_the_documents_show_are_understood() {
+        for document in [
+            include_str!("../../README.md"),
+            include_str!("../../CONTRIBUTING.md"),
+        ] {
+            let shown: Vec<&str> = document
+                .split(['`', '\n'])
+                .filter(|text| text.starts_with("cargo xtask "))
+                .collect();
+            assert!(!shown.is_empty(), "the document shows no command");
+            for line in shown {
+                let parsed = Arguments::try_parse_from(line.split_whitespace().skip(1));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.map(|_| ()).unwrap_err());
+            }
+        }
+    }
+}

@@ -39,7 +39,11 @@ pub(crate) fn build_moraine(release: bool) -> anyhow::Result<PathBuf> {
         arguments.push("--release");
     }
     run("building moraine", &mut cargo(&arguments))?;
-    let profile = if release { "release" } else { "debug" };
+    moraine(if release { "release" } else { "debug" })
+}
+
+/// Where the `moraine` command is once it is built.
+pub(crate) fn moraine(profile: &str) -> anyhow::Result<PathBuf> {
     let name = format!("moraine{}", std::env::consts::EXE_SUFFIX);
     Ok(target_directory()?.join(profile).join(name))
 }

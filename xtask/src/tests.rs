@@ -26,11 +26,15 @@ struct Count {
 /// Runs everything, whatever fails on the way, and fails if anything did.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut count = Count::default();
-    if options.sessions.is_empty() {
+    let moraine = if options.sessions.is_empty() {
         let mut cargo = steps::cargo(&["test", "--workspace", "--no-fail-fast"]);
         counted("Rust tests", &mut cargo, cargo_line, &mut count)?;
-    }
-    let moraine = steps::build_moraine(false)?;
+        // The tests of the command have built it, with the features of the whole workspace; building its package alone
+        // would compile most dependencies once more, with fewer.
+        steps::moraine("debug")?
+    } else {
+        steps::build_moraine(false)?
+    };
     let mut sessions = python::program("tests/duckdb/run.py")?;
     sessions.arg("--moraine").arg(moraine).args(&options.sessions);
     counted("DuckDB sessions", &mut sessions, session_line, &mut count)?;

@@ -128,7 +128,7 @@ SESSIONS = [
             "CREATE TABLE d(a INT DEFAULT 1 + 1, s VARCHAR DEFAULT 'NULL', n VARCHAR DEFAULT NULL, e VARCHAR DEFAULT '')",
             "INSERT INTO d DEFAULT VALUES",
             "FROM d",
-            "CREATE TABLE ts(a INT, at TIMESTAMP DEFAULT now())",
+            "CREATE TABLE ts(a INT, made TIMESTAMP DEFAULT now())",
         ],
         ["DESCRIBE t", "FROM t ORDER BY a", "FROM d", COLUMNS],
     ),

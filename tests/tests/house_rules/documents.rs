@@ -1,7 +1,7 @@
-//! The documents name what exists: files, tests, sessions and commands. A document that lies is worse than none.
+//! The documents name what exists: files, tests and sessions. (Commands are checked where they are defined.) A document
+//! that lies is worse than none.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::{files, none, root};
 
@@ -15,25 +15,18 @@ fn document(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The lines inside and outside fenced blocks.
-fn lines(text: &str, within_fences: bool) -> Vec<&str> {
+/// What stands between backticks outside fenced blocks.
+fn quoted(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut fenced = false;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
-        } else if fenced == within_fences {
-            found.push(line);
+        } else if !fenced {
+            found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
         }
     }
     found
-}
-
-/// What stands between backticks outside fenced blocks.
-fn quoted(text: &str) -> Vec<String> {
-    let outside = lines(text, false);
-    let quoted = outside.iter().flat_map(|line| line.split('`').skip(1).step_by(2));
-    quoted.map(str::to_owned).collect()
 }
 
 /// The path within the workspace that a quoted text names, if it names one.
@@ -129,46 +122,6 @@ fn the_code_map_is_complete() {
         }
     }
     none(&missing, "packages that the code map leaves out");
-}
-
-/// The words after `prefix` in the README's code blocks, up to the first that is not a plain word.
-fn commands(prefix: &str) -> Vec<Vec<String>> {
-    let text = document("README.md");
-    let commands = lines(&text, true)
-        .into_iter()
-        .filter_map(|line| line.trim().strip_prefix(prefix));
-    let words = |line: &str| {
-        let words = line
-            .split_whitespace()
-            .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-        words.map(str::to_owned).collect::<Vec<_>>()
-    };
-    commands.map(words).filter(|words| !words.is_empty()).collect()
-}
-
-fn has_help(package: &str, words: &[String]) -> bool {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(root())
-        .args(["run", "--quiet", "--package", package, "--"])
-        .args(words)
-        .arg("--help")
-        .output()
-        .expect("cargo runs");
-    output.status.success()
-}
-
-#[test]
-fn commands_of_the_readme_exist() {
-    let mut findings = Vec::new();
-    for (prefix, package) in [("cargo xtask ", "xtask"), ("moraine ", "moraine-cli")] {
-        let commands = commands(prefix);
-        assert!(!commands.is_empty(), "the README shows no {prefix}command");
-        for words in commands.iter().filter(|words| !has_help(package, words)) {
-            findings.push(format!("{prefix}{}", words.join(" ")));
-        }
-    }
-    none(&findings, "commands that do not exist");
 }
 
 #[test]
