@@ -10,6 +10,8 @@ from harness.client import Process
 
 ROUNDS = 5
 STATEMENT_SECONDS_MAX = 30
+DRAIN_SECONDS_MAX = 20
+TRIES_AFTER_A_RESTART = 5
 
 
 def attach(catalog, directory):
@@ -113,4 +115,39 @@ def clients_that_vanish(directory, binary):
         catalog.stop()
 
 
-SCENARIOS = [server_killed_while_clients_write, clients_that_vanish]
+def server_asked_to_end_while_clients_are_attached(directory, binary):
+    """SIGTERM ends the server soon and in good order, whatever its clients are doing; they go on with the next one."""
+    catalog = Moraine(directory, binary)
+    catalog.start()
+    try:
+        idle, busy = attach(catalog, directory), attach(catalog, directory)
+        assert busy.run("CREATE TABLE t(k INTEGER)")["ok"]
+        for sql in ("BEGIN", "INSERT INTO t VALUES (1)"):
+            assert busy.run(sql)["ok"]
+        started = time.monotonic()
+        catalog.restart()  # fails unless the server ends by itself with code 0
+        seconds = time.monotonic() - started
+        assert seconds < DRAIN_SECONDS_MAX, f"{seconds:.1f} s to end and start again"
+        assert not busy.run("COMMIT")["ok"], "a commit on a connection that is gone cannot succeed"
+        busy.run("ROLLBACK")
+        for process in (idle, busy):
+            answer = eventually(process, "SELECT count(*) FROM t")
+            assert answer["rows"] == "[(0,)]", answer
+            assert eventually(process, "INSERT INTO t VALUES (2)")["ok"]
+            assert process.run("DELETE FROM t")["ok"]
+            process.close()
+    finally:
+        catalog.stop()
+    return f"{seconds:.1f} s to end and start again"
+
+
+def eventually(process, sql):
+    """The answer to a statement that a client may have to try once for each connection that the server took along."""
+    for _ in range(TRIES_AFTER_A_RESTART):
+        answer = process.run(sql)
+        if answer["ok"]:
+            return answer
+    raise AssertionError(f"{sql}: {answer}")
+
+
+SCENARIOS = [server_killed_while_clients_write, clients_that_vanish, server_asked_to_end_while_clients_are_attached]
