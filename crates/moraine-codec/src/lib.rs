@@ -4,6 +4,19 @@
 //! [`decode`] go between a message and the bytes of a store: `MRNE`, one version byte, protobuf. Protobuf alone reads
 //! one message as another without complaint, so both also check what the value says about itself against its key.
 //! Where bytes come from, and what the records mean together, is not here.
+//!
+//! ```
+//! use moraine_codec::{decode, encode, proto::TableValue};
+//! use moraine_keys::TableKey;
+//!
+//! let key = TableKey { table_id: 7 };
+//! let table = TableValue { table_id: 7, table_name: "orders".to_owned(), ..Default::default() };
+//! let bytes = encode(&key, &table).unwrap();
+//! assert_eq!(decode(&key, &bytes), Ok(table));
+//!
+//! let error = decode(&TableKey { table_id: 8 }, &bytes).unwrap_err().to_string();
+//! assert!(error.contains("current/table{table_id=8}") && error.contains("its table_id is 7"));
+//! ```
 
 mod error;
 pub mod format;

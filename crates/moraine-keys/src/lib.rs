@@ -5,6 +5,20 @@
 //! declaration *is* the format. Every kind is also a struct of its own ([`TableKey`], [`History`]`<TableKey>`, …) that
 //! implements [`Kind`], and every scan bound is derived from those types. What a key maps to, and how a store is
 //! reached, is not here.
+//!
+//! ```
+//! use moraine_keys::{ColumnKey, History, Kind, TableKey, TableScoped};
+//!
+//! let column = ColumnKey { table_id: 7, column_id: 3 };
+//! assert_eq!(column.to_string(), "current/column{table_id=7, column_id=3}");
+//! assert_eq!(ColumnKey::decode(&column.encode()), Ok(column.clone()));
+//!
+//! // The columns of table 7, and those it once had: only kinds that begin with a table id have such bounds.
+//! assert!(ColumnKey::scan_table(7).contains(&column.encode()));
+//! let ended = History { entity: column, end_snapshot: 9 };
+//! assert!(History::<ColumnKey>::scan_table(7).contains(&ended.encode()));
+//! assert!(!ColumnKey::scan_table(7).contains(&TableKey { table_id: 7 }.encode()));
+//! ```
 
 mod bytes_text;
 mod error;

@@ -40,6 +40,10 @@ fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
 }
 
 fn batches() -> Vec<(&'static str, RecordBatch)> {
+    [batches_of_numbers_and_text(), batches_of_other_types()].concat()
+}
+
+fn batches_of_numbers_and_text() -> Vec<(&'static str, RecordBatch)> {
     vec![
         (
             "Int64 and Utf8, 3 rows, a NULL in each",
@@ -66,6 +70,11 @@ fn batches() -> Vec<(&'static str, RecordBatch)> {
             "Utf8, 3 rows of length zero",
             batch(vec![Arc::new(StringArray::from(vec!["", "", ""]))]),
         ),
+    ]
+}
+
+fn batches_of_other_types() -> Vec<(&'static str, RecordBatch)> {
+    vec![
         (
             "Boolean, 9 rows, more than a byte of bits",
             batch(vec![Arc::new(BooleanArray::from(vec![

@@ -25,6 +25,16 @@ impl Document {
     /// Adds a vector.
     pub(crate) fn add(&mut self, name: &dyn fmt::Display, bytes: &[u8]) {
         self.text.push_str(&format!("\n{name}\n"));
+        self.add_bytes(bytes);
+    }
+
+    /// Adds a vector with a line that says in full what it is of.
+    pub(crate) fn add_described(&mut self, name: &str, description: &dyn fmt::Debug, bytes: &[u8]) {
+        self.text.push_str(&format!("\n{name}\n# {description:?}\n"));
+        self.add_bytes(bytes);
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.text.push_str("  (no bytes)\n");
         }
@@ -64,7 +74,7 @@ impl Document {
             if expected == end {
                 break;
             }
-            if !expected.starts_with(' ') {
+            if !expected.starts_with([' ', '#']) {
                 name = expected;
             }
         }

@@ -14,6 +14,7 @@ fn keys() -> Vec<Key> {
     [
         system(),
         current(),
+        current_of_later_kinds(),
         history(),
         inline(),
         index(),
@@ -90,6 +91,11 @@ fn current() -> Vec<Key> {
             delete_file_id: 3,
         }
         .to_key(),
+    ]
+}
+
+fn current_of_later_kinds() -> Vec<Key> {
+    vec![
         FileColumnStatsKey {
             table_id: 1,
             data_file_id: 2,

@@ -180,9 +180,9 @@ fn add<M: prost::Message + Default + PartialEq + Debug + Fill>(document: &mut Do
     let set = M::fill(Filling::Set, name, 0);
     // Messages without fields have one vector only.
     if set != M::default() {
-        document.add(&format!("{name}, all fields set: {set:?}"), &frame(&set));
+        document.add_described(&format!("{name}, all fields set"), &set, &frame(&set));
         let extreme = M::fill(Filling::Extreme, name, 0);
-        document.add(&format!("{name}, extremes: {extreme:?}"), &frame(&extreme));
+        document.add_described(&format!("{name}, extremes"), &extreme, &frame(&extreme));
     }
     document.add(&format!("{name}, all fields unset"), &frame(&M::default()));
 }

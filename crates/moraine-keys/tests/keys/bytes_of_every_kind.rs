@@ -82,6 +82,10 @@ fn current_keys() {
         },
         "04020800000000000000010000000000000003",
     );
+}
+
+#[test]
+fn current_keys_of_the_later_kinds() {
     assert_bytes(
         &FileColumnStatsKey {
             table_id: 1,
@@ -193,6 +197,10 @@ fn inline_keys() {
         },
         "060304000000000000000700000000000000020000000000000009",
     );
+}
+
+#[test]
+fn inline_keys_of_markers_and_directories() {
     assert_bytes(&FileDeleteTableKey { table_id: 7 }, "06050000000000000007");
     assert_bytes(
         &ChunkRangeKey {
