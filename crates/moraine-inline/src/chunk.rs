@@ -10,7 +10,7 @@ use moraine_codec::proto::InlineChunkValue;
 use moraine_keys::{InlineInsertKey, InlineSchemaKey};
 use moraine_store::{ReadExt, Staging};
 
-use crate::error::InlineError;
+use crate::error::{InlineError, corruption};
 use crate::frame::encode_body;
 use crate::schema_record;
 use crate::span::Span;
@@ -84,33 +84,7 @@ pub async fn insert(
     })?;
     let batch = conform(&record, schema, batch)?;
     let (row_ids, batch) = ascending(row_ids, batch)?;
-    let duplicate = |row_id| {
-        Err(InlineError::DuplicateRow {
-            table_id,
-            row_id,
-            begin_snapshot,
-        })
-    };
-    if let Some(row_id) = row_ids
-        .windows(2)
-        .find_map(|pair| (pair.first() == pair.last()).then(|| pair.first().copied()))
-    {
-        return duplicate(row_id.unwrap_or_default());
-    }
-
-    let before = InlineInsertKey::scan_snapshot(table_id, schema_version, begin_snapshot);
-    let before: Vec<(InlineInsertKey, InlineChunkValue)> = staging.records(before).await?;
-    let mut chunk_seq = before.last().map_or(0, |(key, _)| key.chunk_seq + 1);
-    for (key, value) in before {
-        let span = Span::of_chunk(key, &value)?;
-        if let Some(row_id) = row_ids
-            .get(row_ids.partition_point(|id| *id < span.start))
-            .filter(|id| **id <= span.end)
-        {
-            return duplicate(*row_id);
-        }
-    }
-
+    let mut chunk_seq = free_sequence(staging, &record, begin_snapshot, &row_ids).await?;
     let mut chunks = Vec::new();
     for run in contiguous_runs(&row_ids) {
         let key = InlineInsertKey {
@@ -121,12 +95,50 @@ pub async fn insert(
         };
         let start = row_ids.get(run.start).copied().unwrap_or_default();
         chunks.push(NewChunk::encode(key, start, &batch.slice(run.start, run.len()))?);
-        chunk_seq += 1;
+        chunk_seq = chunk_seq.saturating_add(1);
     }
-    for chunk in &chunks {
-        chunk.stage(staging)?;
+    schema_record::clear_marker(staging, &record).await?;
+    chunks.iter().try_for_each(|chunk| chunk.stage(staging))
+}
+
+/// The first `chunk_seq` that no chunk of the snapshot has, once it is certain that the snapshot holds none of `row_ids`.
+async fn free_sequence(
+    staging: &Staging,
+    record: &InlineSchemaKey,
+    begin_snapshot: u64,
+    row_ids: &[u64],
+) -> Result<u64, InlineError> {
+    let InlineSchemaKey {
+        table_id,
+        schema_version,
+    } = *record;
+    let twice = row_ids.windows(2).find(|pair| pair.first() == pair.last());
+    let mut duplicate = twice.and_then(|pair| pair.first()).copied();
+    let mut free = 0;
+    let mut chunks = staging
+        .record_scan::<InlineInsertKey>(InlineInsertKey::scan_snapshot(
+            table_id,
+            schema_version,
+            begin_snapshot,
+        ))
+        .await?;
+    while let Some((key, value)) = chunks.next().await? {
+        free = key
+            .chunk_seq
+            .checked_add(1)
+            .ok_or_else(|| corruption(&key, "no chunk can follow this one"))?;
+        let span = Span::of_chunk(key, &value)?;
+        let next = row_ids.get(row_ids.partition_point(|row_id| *row_id < span.start));
+        duplicate = duplicate.or(next.copied().filter(|row_id| *row_id <= span.end));
     }
-    schema_record::clear_marker(staging, &record).await
+    match duplicate {
+        Some(row_id) => Err(InlineError::DuplicateRow {
+            table_id,
+            row_id,
+            begin_snapshot,
+        }),
+        None => Ok(free),
+    }
 }
 
 /// `batch` with the columns of the stored schema, which decoding will use.

@@ -113,10 +113,6 @@ impl Directory {
                 uncovered.push(span.clone());
             }
         }
-        // A locator that is right but for its start is overwritten, not removed.
-        for span in &uncovered {
-            dangling.remove(&span.locator().0);
-        }
         Ok(Self {
             spans,
             uncovered,
@@ -135,6 +131,7 @@ impl Directory {
         let legacy: Vec<ChunkRangeKey> = staging.keys(ChunkRangeKey::scan_table(table_id)).await?;
         legacy.iter().for_each(|key| staging.delete(key));
         self.dangling.iter().for_each(|key| staging.delete(key));
+        // After the deletions: a locator that is right but for its start is written anew under its own key.
         for span in self.uncovered.iter().filter(|span| survives(span)) {
             let (key, value) = span.locator();
             staging.put(&key, &value)?;

@@ -62,11 +62,8 @@ pub async fn remove_rows(
         });
     }
     plan.rewrite(staging, &doomed, &schema).await?;
-    let removed = |row_id: u64| doomed.contains_row(row_id);
-    let obsolete = obsolete_tombstones(staging, table_id, row_ids, removed, &plan.surviving).await?;
-    plan.stage(staging, table_id, &directory).await?;
-    obsolete.iter().for_each(|key| staging.delete(key));
-    Ok(())
+    plan.obsolete = obsolete_tombstones(staging, table_id, row_ids, &plan.surviving).await?;
+    plan.stage(staging, table_id, &directory).await
 }
 
 /// Drops `ducklake_inlined_data_<table_id>_<schema_version>`: its chunks, their locators and the tombstones that only they needed.
@@ -96,26 +93,22 @@ pub async fn drop_version(
         .map(|span| span.start)
         .min()
         .zip(plan.dropped.iter().map(|span| span.end).max());
-    let mut obsolete = Vec::new();
     if let Some((first, last)) = bounds {
-        let held = merged_ranges(&plan.dropped);
-        let removed = |row_id: u64| in_ranges(&held, row_id);
-        obsolete = obsolete_tombstones(staging, table_id, first..=last, removed, &plan.surviving).await?;
+        plan.obsolete = obsolete_tombstones(staging, table_id, first..=last, &plan.surviving).await?;
     }
-    if schema_record::exists(
-        staging,
-        &InlineSchemaKey {
-            table_id,
-            schema_version,
-        },
-    )
-    .await?
-    {
+    let record = InlineSchemaKey {
+        table_id,
+        schema_version,
+    };
+    let savepoint = staging.savepoint();
+    if schema_record::exists(staging, &record).await? {
         schema_record::deregister(staging, table_id, schema_version).await?;
     }
-    plan.stage(staging, table_id, &directory).await?;
-    obsolete.iter().for_each(|key| staging.delete(key));
-    Ok(())
+    let staged = plan.stage(staging, table_id, &directory).await;
+    if staged.is_err() {
+        staging.rollback_to(savepoint);
+    }
+    staged
 }
 
 /// Removes every inlined record of a table that is gone from all snapshots: chunks, locators, tombstones, deletions from files,
@@ -177,10 +170,6 @@ impl Doomed {
             .map(|(first, last)| *first..=*last)
     }
 
-    fn contains_row(&self, row_id: u64) -> bool {
-        self.rows.binary_search(&row_id).is_ok()
-    }
-
     /// Positions of the versions that lie in `span`, noted as found.
     fn within(&mut self, span: &Span) -> Range<usize> {
         let begin = span.key.begin_snapshot;
@@ -219,6 +208,8 @@ struct Plan {
     rewritten: Vec<NewChunk>,
     /// Every chunk there will be.
     surviving: Vec<Span>,
+    /// Tombstones that end none of them.
+    obsolete: Vec<RowTombstoneKey>,
     /// The next free `chunk_seq` of each (schema version, begin snapshot).
     next_seq: BTreeMap<(u64, u64), u64>,
 }
@@ -297,48 +288,39 @@ impl Plan {
             staging.delete(&span.key);
             staging.delete(&span.locator().0);
         }
+        self.obsolete.iter().for_each(|key| staging.delete(key));
         self.rewritten.iter().try_for_each(|chunk| chunk.stage(staging))
     }
 }
 
-/// The tombstones of removed rows that end no version in `surviving`.
+/// The tombstones of the rows in `row_ids` that end no version in `surviving`.
 async fn obsolete_tombstones(
     read: &dyn Read,
     table_id: u64,
     row_ids: RangeInclusive<u64>,
-    removed: impl Fn(u64) -> bool,
     surviving: &[Span],
 ) -> Result<Vec<RowTombstoneKey>, InlineError> {
     let tombstones = Tombstones::load(read, table_id, row_ids).await?;
-    let candidates: Vec<(u64, u64)> = tombstones
-        .events()
-        .iter()
-        .copied()
-        .filter(|(row_id, _)| removed(*row_id))
-        .collect();
+    let events = tombstones.events();
     let mut needed: BTreeSet<(u64, u64)> = BTreeSet::new();
     for span in surviving {
-        let first = candidates.partition_point(|(row_id, _)| *row_id < span.start);
-        let held = candidates
+        let first = events.partition_point(|(row_id, _)| *row_id < span.start);
+        let held = events
             .iter()
             .skip(first)
             .take_while(|(row_id, _)| *row_id <= span.end);
         for (row_id, _) in held {
-            needed.extend(
-                tombstones
-                    .end_of(*row_id, span.key.begin_snapshot)
-                    .map(|end| (*row_id, end)),
-            );
+            let end = tombstones.end_of(*row_id, span.key.begin_snapshot);
+            needed.extend(end.map(|end| (*row_id, end)));
         }
     }
-    let obsolete = candidates.into_iter().filter(|event| !needed.contains(event));
-    Ok(obsolete
-        .map(|(row_id, end_snapshot)| RowTombstoneKey {
-            table_id,
-            row_id,
-            end_snapshot,
-        })
-        .collect())
+    let obsolete = events.iter().filter(|event| !needed.contains(event));
+    let key = |(row_id, end_snapshot): &(u64, u64)| RowTombstoneKey {
+        table_id,
+        row_id: *row_id,
+        end_snapshot: *end_snapshot,
+    };
+    Ok(obsolete.map(key).collect())
 }
 
 /// The stretches of `0..length` between the ascending positions `gone`.
@@ -352,28 +334,6 @@ fn gaps(gone: impl Iterator<Item = u64>, length: u64) -> Vec<Range<u64>> {
         next = position.saturating_add(1);
     }
     kept
-}
-
-/// The row ids that `spans` hold, as ascending ranges that do not overlap.
-fn merged_ranges(spans: &[Span]) -> Vec<RangeInclusive<u64>> {
-    let mut ranges: Vec<RangeInclusive<u64>> = spans.iter().map(|span| span.start..=span.end).collect();
-    ranges.sort_unstable_by_key(|range| *range.start());
-    ranges
-        .into_iter()
-        .fold(Vec::new(), |mut merged: Vec<RangeInclusive<u64>>, range| {
-            match merged.last_mut() {
-                Some(last) if range.start() <= last.end() => {
-                    *last = *last.start()..=*last.end().max(range.end())
-                }
-                _ => merged.push(range),
-            }
-            merged
-        })
-}
-
-fn in_ranges(ranges: &[RangeInclusive<u64>], row_id: u64) -> bool {
-    let next = ranges.partition_point(|range| *range.end() < row_id);
-    ranges.get(next).is_some_and(|range| range.contains(&row_id))
 }
 
 /// Positions within a decoded batch always fit.

@@ -42,17 +42,16 @@ pub async fn create_table(
         }
         require_replaceable(staging, &key).await?;
     }
-    staging.put(
-        &key,
-        &InlineSchemaValue {
-            arrow_schema: bytes,
-            same_as_version: None,
-        },
-    )?;
     if registered {
-        return clear_marker(staging, &key).await;
+        clear_marker(staging, &key).await?;
+    } else {
+        staging.put(&marker(&key), &InlineSchemaDroppedValue {})?;
     }
-    staging.put(&marker(&key), &InlineSchemaDroppedValue {})?;
+    let record = InlineSchemaValue {
+        arrow_schema: bytes,
+        same_as_version: None,
+    };
+    staging.put(&key, &record)?;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! The bytes of chunk bodies and schema streams: their framing, what they refuse, and what damage does to them.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use arrow_array::builder::{Int32Builder, ListBuilder, MapBuilder, StringBuilder, StringDictionaryBuilder};
 use arrow_array::types::Int32Type;
@@ -257,6 +258,26 @@ fn text_that_is_not_utf8_is_refused() {
     assert!(error.to_string().contains("UTF"), "{error}");
 }
 
+thread_local! {
+    /// Panics that Arrow raised inside a decode on this thread; `None` while nobody counts.
+    static PANICS: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Runs `decode`, which must not let a panic out, and returns how many were raised inside.
+fn panics_inside(decode: impl FnOnce()) -> usize {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| match PANICS.get() {
+            Some(count) => PANICS.set(Some(count + 1)),
+            None => usual(info),
+        }));
+    });
+    PANICS.set(Some(0));
+    decode();
+    PANICS.replace(None).unwrap_or_default()
+}
+
 /// Decoding damaged bytes gives an error or a batch that holds together.
 fn is_sound(body: Vec<u8>, batch: &RecordBatch) -> bool {
     match decode_body(&Bytes::from(body), batch.schema(), batch.num_rows() as u64) {
@@ -280,7 +301,11 @@ fn every_flipped_byte_and_every_truncation_of_a_body_gives_an_error_or_a_valid_b
         for flip in [0x01, 0x80, 0xff] {
             let mut damaged = body.clone();
             damaged[position] ^= flip;
-            assert!(is_sound(damaged, &batch), "byte {position} flipped by {flip:#x}");
+            let mut sound = false;
+            let panics = panics_inside(|| sound = is_sound(damaged, &batch));
+            assert!(sound, "byte {position} flipped by {flip:#x}");
+            // The bounds are checked first, so Arrow has no reason to.
+            assert_eq!(panics, 0, "byte {position} flipped by {flip:#x}");
         }
         let truncated = Bytes::from(body[..position].to_vec());
         assert!(
@@ -297,7 +322,9 @@ fn every_flipped_byte_and_every_truncation_of_a_schema_stream_gives_an_error_or_
         for flip in [0x01, 0x02, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[position] ^= flip;
-            if let Ok(schema) = decode_schema(&Bytes::from(damaged)) {
+            let mut decoded = None;
+            panics_inside(|| decoded = decode_schema(&Bytes::from(damaged)).ok());
+            if let Some(schema) = decoded {
                 encode_schema(&schema).unwrap();
             }
         }

@@ -308,7 +308,7 @@ async fn check_records(read: &dyn Read, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn histories_read_like_a_list_of_rows_at_every_snapshot(steps in steps()) {

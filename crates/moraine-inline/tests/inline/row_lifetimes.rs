@@ -339,3 +339,42 @@ fn a_tombstone_whose_value_is_not_its_keys_end_is_corruption() {
         assert!(is_corruption_at(&error, &key), "{error}");
     });
 }
+
+/// Sessions run on a multi-threaded runtime: every operation's future has to be able to move between threads.
+#[test]
+fn operations_can_be_awaited_on_any_thread() {
+    async fn whole_day(store: MemoryStore) {
+        let mut staging = staging(&store);
+        create_table(&mut staging, TABLE, VERSION, &columns(), false)
+            .await
+            .unwrap();
+        moraine_inline::register(&mut staging, TABLE, VERSION)
+            .await
+            .unwrap();
+        put(&mut staging, VERSION, 1, &[1, 2, 4]).await;
+        end_rows(&mut staging, TABLE, &[(1, 1)], 2).await.unwrap();
+        let all = select(&staging, TABLE, VERSION, &RowPredicate::default())
+            .await
+            .unwrap();
+        all.window(&staging, 0..3, &[0]).await.unwrap();
+        moraine_inline::remove_rows(&mut staging, TABLE, VERSION, &[(2, 1)])
+            .await
+            .unwrap();
+        moraine_inline::insert_file_deletes(&mut staging, TABLE, &[(1, 1, 1)])
+            .await
+            .unwrap();
+        moraine_inline::remove_file_deletes(&mut staging, TABLE, &[(1, 1)])
+            .await
+            .unwrap();
+        moraine_inline::drop_version(&mut staging, TABLE, VERSION)
+            .await
+            .unwrap();
+        moraine_inline::drop_table(&mut staging, TABLE).await.unwrap();
+        assert!(everything(&staging).await.is_empty());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(whole_day(MemoryStore::new())).await.unwrap() });
+}
