@@ -1,0 +1,192 @@
+//! Texts that DuckDB 1.5.5 wrote, each with the number behind it: `duckdb_texts.tsv` holds type, number and text; the texts
+//! with time zone are those DuckLake inlined in a session whose zone was not UTC.
+
+use arrow_buffer::i256;
+use moraine_tables::text::{
+    TimeUnit, parse_date, parse_interval, parse_time_tz, parse_timestamp, parse_timestamp_tz, parse_u64,
+    parse_wide, render_date, render_interval, render_time_tz, render_timestamp, render_timestamp_tz,
+    render_wide,
+};
+use proptest::prelude::*;
+
+const TEXTS: &str = include_str!("duckdb_texts.tsv");
+
+fn unit(data_type: &str) -> TimeUnit {
+    match data_type {
+        "timestamp_s" => TimeUnit::Second,
+        "timestamp_ms" => TimeUnit::Millisecond,
+        "timestamp" => TimeUnit::Microsecond,
+        "timestamp_ns" => TimeUnit::Nanosecond,
+        other => panic!("{other} is not a timestamp"),
+    }
+}
+
+/// The text we write for the number, and the number we read from the text.
+fn both_ways(data_type: &str, number: &str, text: &str) -> (String, Option<String>) {
+    let shown = |number: Option<i64>| number.map(|number| number.to_string());
+    match data_type {
+        "date" => (
+            render_date(number.parse().unwrap()),
+            parse_date(text).map(|days| days.to_string()),
+        ),
+        "timestamptz" => (
+            render_timestamp_tz(number.parse().unwrap()),
+            shown(parse_timestamp_tz(text)),
+        ),
+        "uint64" => (
+            number.parse::<u64>().unwrap().to_string(),
+            parse_u64(text).map(|n| n.to_string()),
+        ),
+        "int128" | "uint128" => (
+            render_wide(i256::from_string(number).unwrap()),
+            parse_wide(text).map(|n| n.to_string()),
+        ),
+        "timetz" => {
+            let (micros, offset) = number.split_once(' ').unwrap();
+            let written = render_time_tz(micros.parse().unwrap(), offset.parse().unwrap());
+            (
+                written,
+                parse_time_tz(text).map(|(micros, offset)| format!("{micros} {offset}")),
+            )
+        }
+        timestamp => {
+            let unit = unit(timestamp);
+            (
+                render_timestamp(number.parse().unwrap(), unit),
+                shown(parse_timestamp(text, unit)),
+            )
+        }
+    }
+}
+
+#[test]
+fn texts_are_byte_for_byte_duckdbs_own_and_read_back_to_the_same_number() {
+    let mut count = 0;
+    for line in TEXTS.lines() {
+        let mut parts = line.split('\t');
+        let (data_type, number, text) = (
+            parts.next().unwrap(),
+            parts.next().unwrap(),
+            parts.next().unwrap(),
+        );
+        let (written, read) = both_ways(data_type, number, text);
+        assert_eq!(written, text, "{data_type} {number}");
+        assert_eq!(read.as_deref(), Some(number), "{data_type} '{text}'");
+        count += 1;
+    }
+    assert!(count > 900, "{count} texts");
+}
+
+#[test]
+fn a_text_that_duckdb_would_write_otherwise_is_refused() {
+    let dates = [
+        "",
+        "2024-1-1",
+        "2024-02-30",
+        "2023-02-29",
+        "24-01-01",
+        "02024-01-01",
+        "+2024-01-01",
+        "2024-01-01 ",
+        "0000-01-01",
+        "2024-01-01 (bc)",
+        "2024-01-01(BC)",
+        "Infinity",
+        "inf",
+        "5881580-07-11",
+        "5877642-06-24 (BC)",
+        "99999999999999999999-01-01",
+        "2024-+1-01",
+    ];
+    for text in dates {
+        assert_eq!(parse_date(text), None, "{text}");
+    }
+    let timestamps = [
+        "2024-01-01",
+        "2024-01-01T00:00:00",
+        "2024-01-01 00:00",
+        "2024-01-01 00:00:00.",
+        "2024-01-01 00:00:00.10",
+        "2024-01-01 00:00:00.0",
+        "2024-01-01 24:00:00",
+        "2024-01-01 00:60:00",
+        "2024-01-01 00:00:60",
+        "2024-01-01 00:00:00+00",
+        "294247-01-10 04:00:54.775808",
+        "2024-01-01  00:00:00",
+        "2024-01-01 00:00:00.1234567",
+    ];
+    for text in timestamps {
+        assert_eq!(parse_timestamp(text, TimeUnit::Microsecond), None, "{text}");
+    }
+    assert_eq!(parse_timestamp("2024-01-01 00:00:00.1", TimeUnit::Second), None);
+    for text in [
+        "2024-01-01 00:00:00",
+        "2024-01-01 00:00:00-05",
+        "2024-01-01 00:00:00+00:00",
+        "infinity+00",
+    ] {
+        assert_eq!(parse_timestamp_tz(text), None, "{text}");
+    }
+    for text in ["", "+1", "01", "-0", "1.0", "1e3", " 1", "18446744073709551616"] {
+        assert_eq!(parse_u64(text), None, "{text}");
+    }
+    for text in [
+        "",
+        "-",
+        "+1",
+        "01",
+        "-0",
+        "0x1",
+        "340282366920938463463374607431768211456",
+        "-170141183460469231731687303715884105729",
+    ] {
+        assert_eq!(parse_wide(text), None, "{text}");
+    }
+    for text in [
+        "12:00:00",
+        "12:00:00+0",
+        "12:00:00+00:00",
+        "25:00:00+00",
+        "12:00:00+01:00:00",
+    ] {
+        assert_eq!(parse_time_tz(text), None, "{text}");
+    }
+    for text in [
+        "1 month",
+        "1 months 2 days",
+        "1 months 2 days 3 seconds",
+        "01 months 0 days 0 microseconds",
+    ] {
+        assert_eq!(parse_interval(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_number_survives_its_text(ticks: i64, days: i32, months: i32, wide: i128, offset in -57_599_i32..=57_599, time in 0_i64..=86_400_000_000) {
+        prop_assert_eq!(parse_date(&render_date(days)).unwrap_or(days), days);
+        for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+            let text = render_timestamp(ticks, unit);
+            prop_assert!(text.len() > 20 || parse_timestamp(&text, unit) == Some(ticks));
+            // Years beyond six digits are none DuckDB has; within, every tick reads back.
+            if unit != TimeUnit::Second && unit != TimeUnit::Millisecond {
+                prop_assert_eq!(parse_timestamp(&text, unit), Some(ticks));
+            }
+        }
+        prop_assert_eq!(parse_timestamp_tz(&render_timestamp_tz(ticks)), Some(ticks));
+        prop_assert_eq!(parse_time_tz(&render_time_tz(time, offset)), Some((time, offset)));
+        prop_assert_eq!(parse_interval(&render_interval(months, days, ticks)), Some((months, days, ticks)));
+        prop_assert_eq!(parse_wide(&wide.to_string()), Some(i256::from_i128(wide)));
+    }
+
+    #[test]
+    fn no_text_panics_and_what_is_read_is_written_back(text in "\\PC{0,30}|[-0-9: .+()BCinfty]{0,30}") {
+        prop_assert!(parse_date(&text).is_none_or(|days| render_date(days) == text));
+        prop_assert!(parse_timestamp(&text, TimeUnit::Nanosecond).is_none_or(|t| render_timestamp(t, TimeUnit::Nanosecond) == text));
+        prop_assert!(parse_timestamp_tz(&text).is_none_or(|t| render_timestamp_tz(t) == text));
+        prop_assert!(parse_time_tz(&text).is_none_or(|(t, o)| render_time_tz(t, o) == text));
+        prop_assert!(parse_wide(&text).is_none_or(|n| render_wide(n) == text));
+        prop_assert!(parse_interval(&text).is_none_or(|(m, d, u)| render_interval(m, d, u) == text));
+    }
+}
