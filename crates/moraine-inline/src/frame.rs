@@ -12,11 +12,11 @@ use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::writer::{
     DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions, StreamWriter,
 };
-use arrow_ipc::{Endianness, MessageHeader, MetadataVersion, root_as_message};
+use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use bytes::Bytes;
 
-use crate::{column_type, layout};
+use crate::{column_type, layout, schema_message};
 
 /// Buffers start on this boundary: small chunks are what inlining is for, and 64 bytes per buffer would outweigh their rows.
 const BUFFER_ALIGNMENT_BYTES: usize = 8;
@@ -112,9 +112,7 @@ pub fn decode_schema(bytes: &Bytes) -> Result<SchemaRef, FrameError> {
     let header = message
         .header_as_schema()
         .ok_or_else(|| schema_error("the message is not a schema"))?;
-    if header.endianness() != Endianness::Little || header.fields().is_none() {
-        return Err(schema_error("the schema is big-endian or lists no columns"));
-    }
+    schema_message::check(header).map_err(schema_error)?;
     let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(header)))
         .map_err(|_| schema_error("a column's type has impossible parameters"))?;
     column_type::check_schema(&schema).map_err(|error| schema_error(error.to_string()))?;

@@ -52,6 +52,7 @@ mod file_delete;
 mod frame;
 mod layout;
 mod removal;
+mod schema_message;
 mod schema_record;
 mod selection;
 mod span;
