@@ -1,0 +1,230 @@
+//! Errors as the wire carries them: an SQLSTATE, a sentence, and the conversions from what lies below. No statement
+//! is looked at here, and no wording of a conflict is made here: those words come from the commit protocol.
+
+use moraine_commit::words::permanent;
+use moraine_commit::{CatalogError, CommitFailure, OpenError, ReadError, StageError};
+use moraine_tables::TableError;
+use pgwire::error::{ErrorInfo, PgWireError};
+
+/// The SQLSTATE classes this server answers with. Source: PostgreSQL, appendix A.
+pub(crate) mod state {
+    pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
+    pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
+    pub(crate) const INVALID_PARAMETER: &str = "22023";
+    pub(crate) const INVALID_TEXT: &str = "22P02";
+    pub(crate) const INVALID_BINARY: &str = "22P03";
+    pub(crate) const BAD_COPY_FORMAT: &str = "22P04";
+    pub(crate) const NOT_NULL_VIOLATION: &str = "23502";
+    pub(crate) const FOREIGN_KEY_VIOLATION: &str = "23503";
+    pub(crate) const CHECK_VIOLATION: &str = "23514";
+    pub(crate) const UNIQUE_VIOLATION: &str = "23505";
+    pub(crate) const ACTIVE_TRANSACTION: &str = "25001";
+    pub(crate) const READ_ONLY_TRANSACTION: &str = "25006";
+    pub(crate) const FAILED_TRANSACTION: &str = "25P02";
+    pub(crate) const INVALID_CATALOG_NAME: &str = "3D000";
+    pub(crate) const INVALID_SCHEMA_NAME: &str = "3F000";
+    pub(crate) const SERIALIZATION_FAILURE: &str = "40001";
+    pub(crate) const COMPLETION_UNKNOWN: &str = "40003";
+    pub(crate) const SYNTAX_ERROR: &str = "42601";
+    pub(crate) const UNDEFINED_COLUMN: &str = "42703";
+    pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
+    pub(crate) const DATATYPE_MISMATCH: &str = "42804";
+    pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
+    pub(crate) const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    pub(crate) const UNDEFINED_TABLE: &str = "42P01";
+    pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
+    pub(crate) const INVALID_TABLE_DEFINITION: &str = "42P16";
+    pub(crate) const DUPLICATE_TABLE: &str = "42P07";
+    pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
+    pub(crate) const LIMIT_EXCEEDED: &str = "54000";
+    pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
+    pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
+    pub(crate) const QUERY_CANCELED: &str = "57014";
+    pub(crate) const SYSTEM_ERROR: &str = "58000";
+    pub(crate) const DATA_CORRUPTED: &str = "XX001";
+    pub(crate) const INTERNAL_ERROR: &str = "XX000";
+}
+
+/// One error of one statement: what goes into an `ErrorResponse`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct SqlError {
+    /// The five characters clients decide on.
+    pub(crate) state: &'static str,
+    /// The sentence shown to the user.
+    pub(crate) message: String,
+    /// What to do about it, when there is something to do.
+    pub(crate) hint: Option<String>,
+    /// A fatal error ends the session.
+    pub(crate) fatal: bool,
+}
+
+impl SqlError {
+    /// An error with its sentence. DuckLake tries a commit again on certain words, so the sentence of an error that
+    /// another try cannot cure is freed of them, whatever it quotes.
+    pub(crate) fn new(state: &'static str, message: impl Into<String>) -> SqlError {
+        let message = message.into();
+        let message = match state {
+            state::UNIQUE_VIOLATION | state::SERIALIZATION_FAILURE => message,
+            _ => permanent(message),
+        };
+        SqlError {
+            state,
+            message,
+            hint: None,
+            fatal: false,
+        }
+    }
+
+    /// The same error with advice.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> SqlError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error, ending the session.
+    pub(crate) fn fatal(mut self) -> SqlError {
+        self.fatal = true;
+        self
+    }
+
+    /// A construct that the language of this server does not have.
+    pub(crate) fn unsupported(construct: impl std::fmt::Display) -> SqlError {
+        SqlError::new(
+            state::FEATURE_NOT_SUPPORTED,
+            format!("{construct} is not supported by moraine"),
+        )
+    }
+
+    pub(crate) fn undefined_table(name: impl std::fmt::Display) -> SqlError {
+        SqlError::new(
+            state::UNDEFINED_TABLE,
+            format!("relation \"{name}\" does not exist"),
+        )
+    }
+
+    pub(crate) fn undefined_column(name: impl std::fmt::Display) -> SqlError {
+        SqlError::new(
+            state::UNDEFINED_COLUMN,
+            format!("column \"{name}\" does not exist"),
+        )
+    }
+
+    pub(crate) fn mismatch(column: &str, column_type: &str, found: &str) -> SqlError {
+        SqlError::new(
+            state::DATATYPE_MISMATCH,
+            format!("column \"{column}\" is of type {column_type} but expression is of type {found}"),
+        )
+        .hint("You will need to rewrite or cast the expression.")
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> SqlError {
+        SqlError::new(state::INTERNAL_ERROR, message)
+    }
+
+    /// The answer to every statement after a failed one, until ROLLBACK.
+    pub(crate) fn in_failed_transaction() -> SqlError {
+        SqlError::new(
+            state::FAILED_TRANSACTION,
+            "current transaction is aborted, commands ignored until end of transaction block",
+        )
+    }
+
+    pub(crate) fn canceled() -> SqlError {
+        SqlError::new(state::QUERY_CANCELED, "canceling statement due to user request")
+    }
+
+    pub(crate) fn into_info(self) -> ErrorInfo {
+        let severity = if self.fatal { "FATAL" } else { "ERROR" };
+        let mut info = ErrorInfo::new(severity.to_owned(), self.state.to_owned(), self.message);
+        info.severity_nonlocalized = Some(severity.to_owned());
+        info.hint = self.hint;
+        info
+    }
+}
+
+impl From<SqlError> for PgWireError {
+    fn from(error: SqlError) -> PgWireError {
+        PgWireError::UserError(Box::new(error.into_info()))
+    }
+}
+
+impl From<OpenError> for SqlError {
+    fn from(error: OpenError) -> SqlError {
+        SqlError::new(state::SYSTEM_ERROR, error.to_string())
+    }
+}
+
+impl From<CatalogError> for SqlError {
+    fn from(error: CatalogError) -> SqlError {
+        match error {
+            CatalogError::Read(error) => SqlError::from(&error),
+            other => SqlError::new(state::SYSTEM_ERROR, other.to_string()),
+        }
+    }
+}
+
+impl From<&ReadError> for SqlError {
+    fn from(error: &ReadError) -> SqlError {
+        let state = match error {
+            ReadError::Corruption { .. } => state::DATA_CORRUPTED,
+            ReadError::Closed => state::ADMIN_SHUTDOWN,
+            ReadError::Invalid { .. } => state::INTERNAL_ERROR,
+            _ => state::SYSTEM_ERROR,
+        };
+        SqlError::new(state, error.to_string())
+    }
+}
+
+impl From<StageError> for SqlError {
+    fn from(error: StageError) -> SqlError {
+        let state = match &error {
+            StageError::LostRace { .. } | StageError::Duplicate { .. } => state::UNIQUE_VIOLATION,
+            StageError::SlotBusy { .. } => state::SERIALIZATION_FAILURE,
+            StageError::NoLake => state::UNDEFINED_TABLE,
+            StageError::Constraint { .. } => state::CHECK_VIOLATION,
+            StageError::Limit { .. } => state::LIMIT_EXCEEDED,
+            StageError::Read(error) => return SqlError::from(error),
+            _ => state::INTERNAL_ERROR,
+        };
+        SqlError::new(state, error.to_string())
+    }
+}
+
+impl From<CommitFailure> for SqlError {
+    fn from(error: CommitFailure) -> SqlError {
+        let state = match &error {
+            CommitFailure::Conflict { .. } => state::SERIALIZATION_FAILURE,
+            CommitFailure::Constraint { .. } => state::CHECK_VIOLATION,
+            CommitFailure::Unknown { .. } => state::COMPLETION_UNKNOWN,
+            _ => state::SYSTEM_ERROR,
+        };
+        SqlError::new(state, error.to_string())
+    }
+}
+
+impl From<TableError> for SqlError {
+    fn from(error: TableError) -> SqlError {
+        let state = match error {
+            TableError::Stage(error) => return SqlError::from(error),
+            TableError::Read(error) => return SqlError::from(&error),
+            TableError::Missing { .. } => state::UNDEFINED_TABLE,
+            TableError::AlreadyExists { .. } => state::DUPLICATE_TABLE,
+            TableError::Definition { .. } => state::INVALID_TABLE_DEFINITION,
+            TableError::Width { .. } => state::SYNTAX_ERROR,
+            TableError::Type { .. } => state::DATATYPE_MISMATCH,
+            TableError::NotNull { .. } => state::NOT_NULL_VIOLATION,
+            TableError::OutOfRange { .. } => state::NUMERIC_OUT_OF_RANGE,
+            TableError::InvalidText { .. } => state::INVALID_TEXT,
+            TableError::Constraint { .. } => state::CHECK_VIOLATION,
+            TableError::Duplicate { .. } => state::UNIQUE_VIOLATION,
+            TableError::NoParent { .. } => state::FOREIGN_KEY_VIOLATION,
+            TableError::Unsupported { .. } => state::FEATURE_NOT_SUPPORTED,
+            TableError::Corrupt { .. } => state::DATA_CORRUPTED,
+            _ => state::INTERNAL_ERROR,
+        };
+        SqlError::new(state, error.to_string())
+    }
+}

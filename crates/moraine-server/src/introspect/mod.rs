@@ -1,0 +1,46 @@
+//! Queries of the system catalogs: what a client asks to learn which schemas, tables and columns there are, and queries
+//! without any table. They are evaluated from the parsed statement over small tables in memory, so a question that was
+//! never foreseen is answered rightly or refused by name; the tables of a lake themselves are not readable here.
+
+mod catalog;
+mod engine;
+mod evaluate;
+mod functions;
+mod scan_names;
+
+use moraine_tables::Value;
+use postgres_types::Type;
+use sqlparser::ast::Query;
+
+use crate::errors::SqlError;
+use crate::transaction::Transaction;
+
+pub(crate) use scan_names::is_about_the_system;
+
+/// A whole result in memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResultSet {
+    pub(crate) columns: Vec<(String, Type)>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// What system functions tell about the session.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) user: &'a str,
+    /// The schema of unqualified names.
+    pub(crate) schema: &'a str,
+    pub(crate) pid: i32,
+    pub(crate) settings: &'a [(&'static str, String)],
+}
+
+/// Answers a query of the system catalogs.
+pub(crate) async fn run(
+    query: &Query,
+    transaction: &mut Transaction,
+    context: &Context<'_>,
+) -> Result<ResultSet, SqlError> {
+    engine::Engine { transaction, context }
+        .query(query, &engine::Outer::none())
+        .await
+}

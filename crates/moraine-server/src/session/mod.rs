@@ -1,0 +1,262 @@
+//! A session: the statements of one client, one after the other, and the transaction they run in. What a statement means
+//! is the binder's, what it does is `execute`'s, how it is framed is the handler's.
+
+mod control;
+pub(crate) mod extended;
+pub(crate) mod run;
+pub(crate) mod settings;
+mod tables;
+mod utility;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use pgwire::error::PgWireError;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{EmptyQueryResponse, ErrorResponse, NoticeResponse, TransactionStatus};
+
+use crate::bind::SessionNames;
+use crate::cancel::CancelToken;
+use crate::copy::input::CopyReader;
+use crate::errors::SqlError;
+use crate::lakes::Lakes;
+use crate::parse::{self, Parsed};
+use crate::temporary::TemporaryTable;
+use crate::transaction::Transaction;
+use crate::wire::{Failure, KeptWire, Wire};
+use settings::Settings;
+
+/// The temporary tables of a session by name.
+pub(crate) type TemporaryTables = BTreeMap<String, Arc<TemporaryTable>>;
+
+/// One client's state.
+pub(crate) struct Session {
+    /// The process id told to the client.
+    pub(crate) pid: i32,
+    lakes: Arc<Lakes>,
+    database: String,
+    user: String,
+    settings: Settings,
+    block: Block,
+    temporary: TemporaryTables,
+    /// The temporary tables as they were when the transaction began.
+    temporary_before: TemporaryTables,
+    copy: Option<PendingCopy>,
+    cancel: Arc<CancelToken>,
+}
+
+/// Where the session stands between BEGIN and COMMIT.
+enum Block {
+    Idle,
+    Open(Box<Transaction>),
+    /// A statement has failed: nothing but the end of the transaction is heard.
+    Failed,
+}
+
+/// A COPY FROM STDIN whose rows are arriving.
+struct PendingCopy {
+    reader: CopyReader,
+    /// The transaction of a COPY outside of a transaction block.
+    own: Option<Box<Transaction>>,
+    /// The statements of the same message that follow it.
+    rest: VecDeque<Parsed>,
+}
+
+/// What the connection does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The next message.
+    Ready,
+    /// The rows of a COPY.
+    CopyIn,
+}
+
+impl Session {
+    pub(crate) fn new(lakes: Arc<Lakes>, pid: i32, database: String, user: String) -> Session {
+        Session {
+            pid,
+            lakes,
+            database,
+            user,
+            settings: Settings::default(),
+            block: Block::Idle,
+            temporary: TemporaryTables::new(),
+            temporary_before: TemporaryTables::new(),
+            copy: None,
+            cancel: Arc::default(),
+        }
+    }
+
+    pub(crate) fn cancel_token(&self) -> Arc<CancelToken> {
+        Arc::clone(&self.cancel)
+    }
+
+    /// What `ReadyForQuery` says.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Idle => TransactionStatus::Idle,
+            Block::Open(_) => TransactionStatus::Transaction,
+            Block::Failed => TransactionStatus::Error,
+        }
+    }
+
+    /// Whether a transaction block is open, failed or not.
+    pub(crate) fn in_block(&self) -> bool {
+        !matches!(self.block, Block::Idle)
+    }
+
+    /// Whether neither a transaction nor a COPY is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.in_block() && self.copy.is_none()
+    }
+
+    fn names(&self) -> SessionNames {
+        SessionNames {
+            database: self.database.clone(),
+            schema: self.settings.schema(),
+        }
+    }
+
+    fn new_transaction(&self, read_only: bool) -> Transaction {
+        Transaction::new(Arc::clone(&self.lakes), self.database.clone(), read_only)
+    }
+
+    /// Runs the statements of a simple query, and sends their results.
+    pub(crate) async fn simple_query(
+        &mut self,
+        text: &str,
+        wire: &mut dyn Wire,
+    ) -> Result<Next, PgWireError> {
+        self.cancel.start();
+        let statements = match parse::statements(text) {
+            Ok(statements) => statements,
+            Err(error) => {
+                self.fail_block();
+                return gone(send_error(wire, error).await).map(|()| Next::Ready);
+            }
+        };
+        if statements.is_empty() {
+            let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
+            return gone(wire.feed(empty).await).map(|()| Next::Ready);
+        }
+        let next = self.run_all(statements.into(), wire).await;
+        self.cancel.finish();
+        next
+    }
+
+    /// Runs statements one after the other. The first that fails ends the message.
+    async fn run_all(
+        &mut self,
+        mut statements: VecDeque<Parsed>,
+        wire: &mut dyn Wire,
+    ) -> Result<Next, PgWireError> {
+        // Outside of a block, the statements of one message are one transaction, whose results wait for its commit.
+        let mut kept = KeptWire::default();
+        let mut implicit: Option<Box<Transaction>> = None;
+        while let Some(statement) = statements.pop_front() {
+            let is_last = statements.is_empty();
+            let outcome = self
+                .run_one(&statement, is_last, &mut implicit, &mut kept, wire)
+                .await;
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(reader)) => {
+                    let own = implicit.take();
+                    self.copy = Some(PendingCopy {
+                        reader,
+                        own,
+                        rest: statements,
+                    });
+                    return Ok(Next::CopyIn);
+                }
+                Err(Failure::Gone(error)) => return Err(error),
+                Err(Failure::Sql(error)) => {
+                    drop(implicit);
+                    self.fail_block();
+                    tracing::debug!(pid = self.pid, state = error.state, %error, "statement failed");
+                    return gone(send_error(wire, error).await).map(|()| Next::Ready);
+                }
+            }
+        }
+        Ok(Next::Ready)
+    }
+
+    /// After a failure: an open block is failed, and what it held is free at once.
+    pub(crate) fn fail_block(&mut self) {
+        if matches!(self.block, Block::Open(_)) {
+            self.block = Block::Failed;
+            self.temporary = std::mem::take(&mut self.temporary_before);
+        }
+        self.copy = None;
+    }
+
+    /// Takes a piece of the rows of a COPY.
+    pub(crate) fn copy_data(&mut self, data: &[u8]) {
+        if let Some(copy) = &mut self.copy {
+            copy.reader.add(data);
+        }
+    }
+
+    /// The client has sent all rows of a COPY: inserts them, and runs what follows in the same message.
+    pub(crate) async fn copy_done(&mut self, wire: &mut dyn Wire) -> Result<(), PgWireError> {
+        self.cancel.start();
+        let Some(PendingCopy { reader, own, rest }) = self.copy.take() else {
+            let error = SqlError::new("08P01", "CopyDone without a COPY");
+            return gone(send_error(wire, error).await);
+        };
+        let outcome = self.finish_copy(reader, own, wire).await;
+        let next = match outcome {
+            Ok(()) if rest.is_empty() => Ok(Next::Ready),
+            Ok(()) => self.run_all(rest, wire).await,
+            Err(Failure::Gone(error)) => Err(error),
+            Err(Failure::Sql(error)) => {
+                self.fail_block();
+                gone(send_error(wire, error).await).map(|()| Next::Ready)
+            }
+        };
+        self.cancel.finish();
+        match next? {
+            Next::Ready => Ok(()),
+            Next::CopyIn => {
+                self.fail_block();
+                let error = SqlError::unsupported("a second COPY FROM STDIN in one message");
+                gone(send_error(wire, error).await)
+            }
+        }
+    }
+
+    /// The client has given up a COPY.
+    pub(crate) fn copy_failed(&mut self, reason: &str) -> SqlError {
+        self.fail_block();
+        SqlError::new(
+            crate::errors::state::QUERY_CANCELED,
+            format!("COPY from stdin failed: {reason}"),
+        )
+    }
+}
+
+/// Sends an error.
+pub(super) async fn send_error(wire: &mut dyn Wire, error: SqlError) -> Result<(), Failure> {
+    let response = ErrorResponse::from(error.into_info());
+    wire.feed(PgWireBackendMessage::ErrorResponse(response)).await
+}
+
+/// Sends a warning; the statement goes on.
+pub(super) async fn send_warning(
+    wire: &mut dyn Wire,
+    state: &'static str,
+    message: &str,
+) -> Result<(), Failure> {
+    let info = pgwire::error::ErrorInfo::new("WARNING".to_owned(), state.to_owned(), message.to_owned());
+    wire.feed(PgWireBackendMessage::NoticeResponse(NoticeResponse::from(info)))
+        .await
+}
+
+/// Of a message that is being sent, the only failure left is that nobody hears it.
+fn gone(outcome: Result<(), Failure>) -> Result<(), PgWireError> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Failure::Gone(error)) => Err(error),
+        Err(Failure::Sql(error)) => Err(PgWireError::from(error)),
+    }
+}

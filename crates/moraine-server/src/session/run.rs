@@ -1,0 +1,375 @@
+//! One statement: bound, run, answered. A panic in it is an error of the statement and not the end of the connection:
+//! DuckDB gives up its whole instance when a COPY breaks off.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::copy::CopyInResponse;
+
+use super::control::Control;
+use super::tables::SessionTables;
+use super::{Block, Session, TemporaryTables};
+use crate::bind::{Binder, Bound, CopyFormat, CopyIn, Insert, SessionNames, Source, Tables};
+use crate::copy::input::CopyReader;
+use crate::copy::output::{Form, RowWriter, complete};
+use crate::errors::{SqlError, state};
+use crate::execute::{modify, select};
+use crate::parse::Parsed;
+use crate::temporary::TemporaryTable;
+use crate::transaction::Transaction;
+use crate::values::parameters::Parameters;
+use crate::wire::{Failure, KeptWire, Wire};
+
+/// How rows go out when the statement does not say.
+#[derive(Debug, Clone)]
+pub(super) struct Framing {
+    pub(super) described: bool,
+    /// Whether field `n` is binary.
+    pub(super) binary: fn(&[i16], usize) -> bool,
+    pub(super) codes: Vec<i16>,
+}
+
+impl Framing {
+    /// Text rows behind their description: the answer to a simple query.
+    pub(super) fn simple() -> Framing {
+        Framing {
+            described: true,
+            binary: |_, _| false,
+            codes: Vec::new(),
+        }
+    }
+
+    pub(super) fn form(&self, columns: usize) -> Form {
+        let binary = (0..columns)
+            .map(|index| (self.binary)(&self.codes, index))
+            .collect();
+        Form::Rows {
+            binary,
+            described: self.described,
+        }
+    }
+}
+
+impl Session {
+    /// Runs one statement of a message. A COPY FROM STDIN is answered by the reader of its rows.
+    pub(super) async fn run_one(
+        &mut self,
+        parsed: &Parsed,
+        is_last: bool,
+        implicit: &mut Option<Box<Transaction>>,
+        kept: &mut KeptWire,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<CopyReader>, Failure> {
+        if let Some(control) = Control::of(parsed)? {
+            let tag = self.control(control, implicit, kept, wire).await?;
+            complete(wire, tag).await?;
+            return Ok(None);
+        }
+        let parameters = Arc::new(Parameters::none());
+        let framing = Framing::simple();
+        match std::mem::replace(&mut self.block, Block::Failed) {
+            Block::Failed => Err(SqlError::in_failed_transaction().into()),
+            Block::Open(mut transaction) => {
+                // A failure leaves the block failed, and the transaction dropped.
+                let outcome = self
+                    .guarded(parsed, parameters, &framing, &mut transaction, wire)
+                    .await;
+                if outcome.is_ok() {
+                    self.block = Block::Open(transaction);
+                } else {
+                    self.temporary = std::mem::take(&mut self.temporary_before);
+                }
+                outcome
+            }
+            Block::Idle => {
+                self.block = Block::Idle;
+                let mut transaction = match implicit.take() {
+                    Some(transaction) => transaction,
+                    None => {
+                        self.temporary_before = self.temporary.clone();
+                        Box::new(self.new_transaction(false))
+                    }
+                };
+                let outcome = self
+                    .guarded(parsed, parameters, &framing, &mut transaction, kept)
+                    .await;
+                if outcome.is_err() {
+                    self.temporary = std::mem::take(&mut self.temporary_before);
+                }
+                let reader = outcome?;
+                if let Some(reader) = reader {
+                    let messages = kept.take();
+                    if messages.len() > 1 {
+                        let what = "COPY FROM STDIN after other statements of a message outside of a transaction block";
+                        return Err(SqlError::unsupported(what).into());
+                    }
+                    for message in messages {
+                        wire.feed(message).await?;
+                    }
+                    *implicit = Some(transaction);
+                    return Ok(Some(reader));
+                }
+                if !is_last {
+                    *implicit = Some(transaction);
+                    return Ok(None);
+                }
+                transaction.commit().await?;
+                self.temporary.retain(|_, table| !table.drop_on_commit);
+                kept.release(wire).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Runs a statement so that neither a panic, nor a cancel request, nor the statement timeout outlives it.
+    pub(super) async fn guarded(
+        &mut self,
+        parsed: &Parsed,
+        parameters: Arc<Parameters>,
+        framing: &Framing,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<CopyReader>, Failure> {
+        let cancel = Arc::clone(&self.cancel);
+        let timeout = self.settings.statement_timeout();
+        let statement = AssertUnwindSafe(self.statement(parsed, parameters, framing, transaction, wire));
+        let statement = statement.catch_unwind();
+        let expired = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(SqlError::canceled().into()),
+            () = expired => {
+                let message = "canceling statement due to statement timeout";
+                Err(SqlError::new(state::QUERY_CANCELED, message).into())
+            }
+            outcome = statement => outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref()).into())),
+        }
+    }
+
+    async fn statement(
+        &mut self,
+        parsed: &Parsed,
+        parameters: Arc<Parameters>,
+        framing: &Framing,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<CopyReader>, Failure> {
+        if self.utility(parsed, framing, transaction, wire).await? {
+            return Ok(None);
+        }
+        let names = self.names();
+        let bound = bind(parsed, parameters, names, transaction, &self.temporary).await?;
+        self.bound(bound, framing, transaction, wire).await
+    }
+
+    async fn bound(
+        &mut self,
+        bound: Bound,
+        framing: &Framing,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<CopyReader>, Failure> {
+        match bound {
+            Bound::Select(read) => {
+                let mut writer = RowWriter::new(wire, &read.outputs, framing.form(read.outputs.len()));
+                let rows = select::run(transaction, &read, &mut writer).await?;
+                writer.finish(rows).await?;
+            }
+            Bound::CopyOut { select: read, format } => {
+                let mut writer = RowWriter::new(wire, &read.outputs, Form::Copy(format));
+                let rows = select::run(transaction, &read, &mut writer).await?;
+                writer.finish(rows).await?;
+            }
+            Bound::CopyIn(copy) => {
+                let reader = CopyReader::new(copy, transaction.started);
+                announce_copy(&reader.copy, wire).await?;
+                return Ok(Some(reader));
+            }
+            Bound::Insert(insert) => {
+                let rows = self.insert(transaction, insert).await?;
+                complete(wire, &format!("INSERT 0 {rows}")).await?;
+            }
+            Bound::Update(update) => {
+                let rows = modify::update(transaction, &update).await?;
+                complete(wire, &format!("UPDATE {rows}")).await?;
+            }
+            Bound::Delete(delete) => {
+                let rows = modify::delete(transaction, &delete).await?;
+                complete(wire, &format!("DELETE {rows}")).await?;
+            }
+            Bound::CreateTable(create) => {
+                modify::create_table(transaction, create).await?;
+                complete(wire, "CREATE TABLE").await?;
+            }
+            Bound::CreateTemporary(table) => {
+                if self.temporary.contains_key(&table.name) {
+                    let message = format!("relation \"{}\" already exists", table.name);
+                    return Err(SqlError::new(state::DUPLICATE_TABLE, message).into());
+                }
+                self.temporary.insert(table.name.clone(), Arc::new(table));
+                complete(wire, "CREATE TABLE").await?;
+            }
+            Bound::DropTables { names, if_exists } => {
+                for name in &names {
+                    let source = self.find(name, transaction).await?;
+                    if let Some(Source::Temporary(table)) = &source {
+                        self.temporary.remove(&table.name);
+                        continue;
+                    }
+                    modify::drop_table(transaction, source, name, if_exists).await?;
+                }
+                complete(wire, "DROP TABLE").await?;
+            }
+            Bound::CreateSchema { name, if_not_exists } => {
+                if !self.lakes.announce(&self.database, &name).await? && !if_not_exists {
+                    let message = format!("schema \"{name}\" already exists");
+                    return Err(SqlError::new(state::DUPLICATE_SCHEMA, message).into());
+                }
+                complete(wire, "CREATE SCHEMA").await?;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn find(
+        &self,
+        name: &crate::bind::TableName,
+        transaction: &mut Transaction,
+    ) -> Result<Option<Source>, SqlError> {
+        let schema = self.settings.schema();
+        SessionTables {
+            transaction,
+            temporary: &self.temporary,
+            schema,
+        }
+        .find(name)
+        .await
+    }
+
+    /// Inserts complete rows into a table of a lake or of the session.
+    async fn insert(&mut self, transaction: &mut Transaction, insert: Insert) -> Result<u64, Failure> {
+        let Source::Temporary(table) = &insert.target else {
+            return modify::insert(transaction, insert).await;
+        };
+        let added = u64::try_from(insert.rows.len()).unwrap_or(u64::MAX);
+        check_not_null(table, &insert.rows)?;
+        let mut grown = TemporaryTable::clone(table);
+        grown.rows.extend(insert.rows);
+        self.temporary.insert(grown.name.clone(), Arc::new(grown));
+        Ok(added)
+    }
+
+    /// Inserts the rows a COPY has brought, and answers it.
+    pub(super) async fn finish_copy(
+        &mut self,
+        reader: CopyReader,
+        own: Option<Box<Transaction>>,
+        wire: &mut dyn Wire,
+    ) -> Result<(), Failure> {
+        let insert = reader.finish().map(|(copy, rows)| Insert {
+            target: copy.target,
+            rows,
+        })?;
+        if let Some(mut transaction) = own {
+            let rows = self.guarded_insert(&mut transaction, insert).await?;
+            transaction.commit().await?;
+            return complete(wire, &format!("COPY {rows}")).await;
+        }
+        match std::mem::replace(&mut self.block, Block::Failed) {
+            Block::Open(mut transaction) => {
+                let outcome = self.guarded_insert(&mut transaction, insert).await;
+                if outcome.is_err() {
+                    self.temporary = std::mem::take(&mut self.temporary_before);
+                }
+                let rows = outcome?;
+                self.block = Block::Open(transaction);
+                complete(wire, &format!("COPY {rows}")).await
+            }
+            block => {
+                self.block = block;
+                Err(SqlError::in_failed_transaction().into())
+            }
+        }
+    }
+
+    async fn guarded_insert(
+        &mut self,
+        transaction: &mut Transaction,
+        insert: Insert,
+    ) -> Result<u64, Failure> {
+        let cancel = Arc::clone(&self.cancel);
+        let statement = AssertUnwindSafe(self.insert(transaction, insert)).catch_unwind();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(SqlError::canceled().into()),
+            outcome = statement => outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref()).into())),
+        }
+    }
+}
+
+/// Binds a statement against a transaction.
+pub(super) async fn bind(
+    parsed: &Parsed,
+    parameters: Arc<Parameters>,
+    names: SessionNames,
+    transaction: &mut Transaction,
+    temporary: &TemporaryTables,
+) -> Result<Bound, SqlError> {
+    let now = transaction.started;
+    let mut tables = SessionTables {
+        transaction,
+        temporary,
+        schema: names.schema.clone(),
+    };
+    Binder::new(&mut tables, parameters, names, now)
+        .bind(parsed)
+        .await
+}
+
+async fn announce_copy(copy: &CopyIn, wire: &mut dyn Wire) -> Result<(), Failure> {
+    let columns = i16::try_from(copy.columns.len()).unwrap_or(i16::MAX);
+    let code = i8::from(copy.format == CopyFormat::Binary);
+    let codes = copy.columns.iter().map(|_| i16::from(code)).collect();
+    let response = CopyInResponse::new(code, columns, codes);
+    wire.feed(PgWireBackendMessage::CopyInResponse(response)).await
+}
+
+fn check_not_null(table: &TemporaryTable, rows: &[Vec<moraine_tables::Value>]) -> Result<(), SqlError> {
+    for (position, column) in table
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| column.not_null)
+    {
+        if rows
+            .iter()
+            .any(|row| row.get(position).is_none_or(moraine_tables::Value::is_null))
+        {
+            let message = format!(
+                "null value in column \"{}\" violates its not-null constraint",
+                column.name
+            );
+            return Err(SqlError::new(state::NOT_NULL_VIOLATION, message));
+        }
+    }
+    Ok(())
+}
+
+/// What a panic becomes: an error with what it said.
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> SqlError {
+    let said = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no reason given".to_owned());
+    tracing::error!(reason = %said, "a statement panicked");
+    SqlError::internal(format!("internal error while running the statement: {said}"))
+        .hint("The transaction was rolled back; the server goes on. Please report this.")
+}

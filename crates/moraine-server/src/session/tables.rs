@@ -1,0 +1,47 @@
+//! The tables a statement of this session can name: its temporary ones, and those of the lakes as its transaction sees
+//! them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use moraine_tables::Relation;
+
+use super::TemporaryTables;
+use crate::bind::{Source, TableName, Tables};
+use crate::errors::SqlError;
+use crate::transaction::Transaction;
+
+/// The schema temporary tables can be named in.
+const TEMPORARY_SCHEMA: &str = "pg_temp";
+
+pub(super) struct SessionTables<'a> {
+    pub(super) transaction: &'a mut Transaction,
+    pub(super) temporary: &'a TemporaryTables,
+    /// The schema of unqualified names.
+    pub(super) schema: String,
+}
+
+#[async_trait]
+impl Tables for SessionTables<'_> {
+    async fn find(&mut self, name: &TableName) -> Result<Option<Source>, SqlError> {
+        let schema = name.schema.as_deref();
+        if schema.is_none_or(|schema| schema == TEMPORARY_SCHEMA)
+            && let Some(table) = self.temporary.get(&name.table)
+        {
+            return Ok(Some(Source::Temporary(Arc::clone(table))));
+        }
+        let Some(relation) = Relation::parse(&name.table) else {
+            return Ok(None);
+        };
+        let lake = schema.unwrap_or(&self.schema).to_owned();
+        let Some(catalog) = self.transaction.read(&lake).await? else {
+            return Ok(None);
+        };
+        let described = moraine_tables::describe(catalog, relation).await?;
+        Ok(described.map(|schema| Source::Relation {
+            lake,
+            relation,
+            schema: Arc::new(schema),
+        }))
+    }
+}

@@ -1,0 +1,235 @@
+//! One transaction of a session: a pinned transaction on each lake it has touched, of which one at most is written, and
+//! the row numbers it has handed out. What statements do in it is in `execute`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use moraine_commit::{Catalog, CatalogTransaction};
+use moraine_tables::{CompareOp, Comparison, Filter, Relation, Value};
+
+use crate::errors::{SqlError, state};
+use crate::lakes::{Lake, Lakes};
+use crate::tid::Ledger;
+
+/// A transaction over the lakes of one database. Dropping it takes everything back and frees what it held.
+pub(crate) struct Transaction {
+    lakes: Arc<Lakes>,
+    database: String,
+    /// Microseconds since 1970 at which it began: the value of NOW().
+    pub(crate) started: i64,
+    pub(crate) read_only: bool,
+    pinned: BTreeMap<String, Pinned>,
+    /// The schema of the lake this transaction changes.
+    written: Option<String>,
+    pub(crate) ledger: Ledger,
+}
+
+/// One lake as this transaction sees it.
+struct Pinned {
+    lake: Arc<Lake>,
+    /// `None` where there is no store.
+    open: Option<(Arc<Catalog>, CatalogTransaction)>,
+}
+
+impl Transaction {
+    pub(crate) fn new(lakes: Arc<Lakes>, database: String, read_only: bool) -> Transaction {
+        Transaction {
+            lakes,
+            database,
+            started: now_micros(),
+            read_only,
+            pinned: BTreeMap::new(),
+            written: None,
+            ledger: Ledger::default(),
+        }
+    }
+
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
+    pub(crate) fn lakes(&self) -> &Arc<Lakes> {
+        &self.lakes
+    }
+
+    /// Pins the lake of a schema at its newest state, if this transaction has not yet.
+    async fn pin(&mut self, schema: &str) -> Result<(), SqlError> {
+        if self.pinned.contains_key(schema) {
+            return Ok(());
+        }
+        let lake = self.lakes.lake(&self.database, schema)?;
+        let open = match lake.existing().await? {
+            Some(catalog) => {
+                let transaction = begin(&lake, &catalog).await?;
+                Some((catalog, transaction))
+            }
+            None => None,
+        };
+        self.pinned.insert(schema.to_owned(), Pinned { lake, open });
+        Ok(())
+    }
+
+    /// The lake of a schema as this transaction sees it; `None` when there is none.
+    pub(crate) async fn read(&mut self, schema: &str) -> Result<Option<&CatalogTransaction>, SqlError> {
+        Ok(self.read_with_ledger(schema).await?.0)
+    }
+
+    /// The lake of a schema to read, and the ledger to number its rows in.
+    pub(crate) async fn read_with_ledger(
+        &mut self,
+        schema: &str,
+    ) -> Result<(Option<&CatalogTransaction>, &mut Ledger), SqlError> {
+        self.pin(schema).await?;
+        let open = self.pinned.get(schema).and_then(|pinned| pinned.open.as_ref());
+        Ok((open.map(|(_, transaction)| transaction), &mut self.ledger))
+    }
+
+    /// The lake of a schema to change; 25006 in a read-only transaction, 0A000 when another lake is changed already.
+    pub(crate) async fn write(&mut self, schema: &str) -> Result<&mut CatalogTransaction, SqlError> {
+        self.claim(schema)?;
+        self.pin(schema).await?;
+        let open = self
+            .pinned
+            .get_mut(schema)
+            .and_then(|pinned| pinned.open.as_mut());
+        let missing = || {
+            SqlError::new(
+                state::UNDEFINED_TABLE,
+                format!("there is no lake in schema \"{schema}\" yet"),
+            )
+        };
+        open.map(|(_, transaction)| transaction).ok_or_else(missing)
+    }
+
+    /// The lake of a schema to create its tables in, with a new store where there is none.
+    pub(crate) async fn create(&mut self, schema: &str) -> Result<&mut CatalogTransaction, SqlError> {
+        self.claim(schema)?;
+        self.pin(schema).await?;
+        let pinned = self
+            .pinned
+            .get_mut(schema)
+            .ok_or_else(|| SqlError::internal("a lake that was not pinned"))?;
+        if pinned.open.is_none() {
+            let catalog = pinned.lake.created().await?;
+            let transaction = begin(&pinned.lake, &catalog).await?;
+            pinned.open = Some((catalog, transaction));
+        }
+        let open = pinned.open.as_mut().map(|(_, transaction)| transaction);
+        open.ok_or_else(|| SqlError::internal("a lake that did not open"))
+    }
+
+    fn claim(&mut self, schema: &str) -> Result<(), SqlError> {
+        if self.read_only {
+            let message = "cannot change anything in a read-only transaction";
+            return Err(SqlError::new(state::READ_ONLY_TRANSACTION, message));
+        }
+        match &self.written {
+            Some(written) if written != schema => Err(SqlError::unsupported(format!(
+                "changing the lakes of schemas \"{written}\" and \"{schema}\" in one transaction"
+            ))
+            .hint("Each schema is a lake of its own; commit before changing another one.")),
+            Some(_) => Ok(()),
+            None => {
+                self.written = Some(schema.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether anything may have been changed.
+    pub(crate) fn has_written(&self) -> bool {
+        self.written.is_some()
+    }
+
+    /// Takes everything back, and waits until what was read is durable: results of it are about to be sent.
+    pub(crate) async fn abandon(mut self) -> Result<(), SqlError> {
+        for (_, pinned) in std::mem::take(&mut self.pinned) {
+            if let Some((catalog, transaction)) = pinned.open {
+                drop(transaction);
+                begin(&pinned.lake, &catalog).await?.commit().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits: what was read is durable, and what was changed is durable, once this returns.
+    pub(crate) async fn commit(mut self) -> Result<(), SqlError> {
+        let written = self
+            .written
+            .as_ref()
+            .and_then(|schema| self.pinned.remove(schema));
+        for (_, pinned) in std::mem::take(&mut self.pinned) {
+            if let Some((_, transaction)) = pinned.open {
+                transaction.commit().await?;
+            }
+        }
+        let Some(Pinned {
+            lake,
+            open: Some((catalog, transaction)),
+        }) = written
+        else {
+            return Ok(());
+        };
+        if transaction.is_creating()
+            && let Some(data_path) = data_path(&transaction).await?
+        {
+            lake.check_data_path(&data_path)?;
+        }
+        match transaction.commit().await {
+            Ok(committed) => {
+                tracing::debug!(schema = %lake.schema, snapshot = ?committed.snapshot_id, "committed");
+                Ok(())
+            }
+            Err(error) => {
+                forget_if_stopped(&lake, &catalog, &error.to_string()).await;
+                Err(SqlError::from(error))
+            }
+        }
+    }
+}
+
+/// Begins on an open catalog. One whose engine has stopped is opened again, once.
+async fn begin(lake: &Arc<Lake>, catalog: &Arc<Catalog>) -> Result<CatalogTransaction, SqlError> {
+    match catalog.begin().await {
+        Ok(transaction) => Ok(transaction),
+        Err(error) => {
+            let error = SqlError::from(error);
+            forget_if_stopped(lake, catalog, &error.message).await;
+            Err(error)
+        }
+    }
+}
+
+async fn forget_if_stopped(lake: &Arc<Lake>, catalog: &Arc<Catalog>, reason: &str) {
+    if catalog.store().view().is_err() {
+        tracing::warn!(schema = %lake.schema, reason, "the lake's store has stopped; the next use opens it again");
+        lake.forget(catalog).await;
+    }
+}
+
+/// The data path a new lake is to be created with.
+async fn data_path(transaction: &CatalogTransaction) -> Result<Option<String>, SqlError> {
+    let key = Comparison::Compare {
+        column: 0,
+        op: CompareOp::Eq,
+        value: Value::text("data_path"),
+    };
+    let filter = Filter::only(key);
+    let rows = moraine_tables::scan(transaction, Relation::Metadata, &[1], &filter)
+        .await?
+        .collect()
+        .await?;
+    Ok(rows
+        .into_iter()
+        .find_map(|row| match row.values.into_iter().next() {
+            Some(Value::Text(path)) => Some(path.to_string()),
+            _ => None,
+        }))
+}
+
+/// Microseconds since 1970.
+pub(crate) fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
