@@ -421,3 +421,58 @@ async fn embedded_rows_stay_with_their_record_when_its_version_ends() {
     }
     tx.commit().await.unwrap();
 }
+
+#[tokio::test]
+async fn an_address_finds_its_row_and_only_that() {
+    let lake = Lake::new().await;
+    lake.write(samples()).await;
+    let mut tx = lake.begin_snapshot().await;
+    let data = Relation::InlinedData {
+        table_id: 7,
+        schema_version: 1,
+    };
+    let deletes = Relation::InlinedDelete { table_id: 7 };
+    let columns = vec![moraine_tables::Column::new(
+        "id",
+        moraine_tables::ColumnType::Int64,
+    )];
+    moraine_tables::create(&mut tx, data, Some(columns))
+        .await
+        .unwrap();
+    moraine_tables::create(&mut tx, deletes, None).await.unwrap();
+    insert(
+        &mut tx,
+        Relation::InlinedDataTables,
+        vec![row![7, data.name().as_str(), 1]],
+    )
+    .await
+    .unwrap();
+    insert(
+        &mut tx,
+        data,
+        vec![row![0, 2, Null, 5], row![0, 3, Null, 6], row![1, 2, Null, 7]],
+    )
+    .await
+    .unwrap();
+    insert(
+        &mut tx,
+        deletes,
+        vec![row![1, 0, 2], row![1, 1, 2], row![2, 0, 2]],
+    )
+    .await
+    .unwrap();
+    for relation in Relation::FIXED.into_iter().chain([data, deletes]) {
+        let all = crate::support::addressed(&tx, relation, Filter::all()).await;
+        assert!(!all.is_empty(), "{relation}");
+        for (address, row) in &all {
+            let only = Filter::only(moraine_tables::Comparison::Address(vec![address.clone()]));
+            let found = crate::support::addressed(&tx, relation, only).await;
+            assert_eq!(found, vec![(address.clone(), row.clone())], "{relation}");
+        }
+        let none = Filter::only(moraine_tables::Comparison::Address(vec![]));
+        assert!(
+            crate::support::addressed(&tx, relation, none).await.is_empty(),
+            "{relation}"
+        );
+    }
+}

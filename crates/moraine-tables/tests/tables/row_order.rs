@@ -24,9 +24,12 @@ async fn end_all(tx: &mut moraine_commit::CatalogTransaction, relation: Relation
     update(tx, relation, ends).await.unwrap();
 }
 
+/// A relation, where its `end_snapshot` and its id are, and a row of it from id and begin snapshot.
+type Versioned = (Relation, usize, usize, fn(i64, i64) -> Vec<Value>);
+
 #[tokio::test]
 async fn versions_come_by_begin_snapshot_then_id_whether_ended_or_not() {
-    let cases: [(Relation, usize, usize, fn(i64, i64) -> Vec<Value>); 6] = [
+    let cases: [Versioned; 6] = [
         (Relation::Table, 3, 0, |id, begin| {
             row![id, uuid(1), begin, Null, 0, "t", "t/", true]
         }),
@@ -391,4 +394,34 @@ async fn options_come_by_scope_then_name() {
             "b"
         ]
     );
+}
+
+#[tokio::test]
+async fn registrations_come_by_table_then_schema_version_whether_their_table_exists_or_not() {
+    let lake = Lake::new().await;
+    let mut tx = lake.begin_snapshot().await;
+    let registration = |table: i64, version: i64| {
+        row![
+            table,
+            format!("ducklake_inlined_data_{table}_{version}").as_str(),
+            version
+        ]
+    };
+    let inserted = vec![registration(9, 1), registration(2, 7), registration(2, 3)];
+    insert(&mut tx, Relation::InlinedDataTables, inserted)
+        .await
+        .unwrap();
+    let columns = vec![moraine_tables::Column::new(
+        "c",
+        moraine_tables::ColumnType::Int32,
+    )];
+    let created = Relation::InlinedData {
+        table_id: 2,
+        schema_version: 7,
+    };
+    moraine_tables::create(&mut tx, created, Some(columns))
+        .await
+        .unwrap();
+    let expected = vec![registration(2, 3), registration(2, 7), registration(9, 1)];
+    assert_eq!(rows(&tx, Relation::InlinedDataTables).await, expected);
 }
