@@ -10,6 +10,7 @@
 mod support {
     pub(crate) mod lake;
     pub(crate) mod mini_s3;
+    pub(crate) mod stopping_store;
 }
 
 mod census;
@@ -20,4 +21,5 @@ mod held_durability;
 mod implementations;
 mod random_histories;
 mod s3_faults;
+mod stopped_writes;
 mod urls;

@@ -66,7 +66,13 @@ impl Guard {
 
     /// `text` on one line, with the object that was read last where it names none.
     fn with_object(&self, text: &str) -> String {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.contains("not found") {
+            // Garbage collection spares what is younger than minutes, and no longer what a read holds on to.
+            text.push_str(
+                "; a read that went on for very long finds this too, and then succeeds when begun again",
+            );
+        }
         match self.seen.last_read() {
             Some(object) if !text.contains(".sst") => format!("{text} (the last object read was {object})"),
             _ => text,
