@@ -199,35 +199,17 @@ async fn raise_column_counters(
             continue;
         };
         let mut greatest = touched.column_ids.get(&table_id).copied();
-        let mut inherited = 0;
         if !staged.new_tables.contains(&table_id) {
-            inherited = inherited_counter(staging, touched, table_id).await?;
             let live = staging.keys::<ColumnKey>(ColumnKey::scan_table(table_id)).await?;
             greatest = greatest.max(live.last().map(|column| column.column_id));
         }
-        let next = derive::next_column_id([value.next_column_id, inherited], greatest);
+        let next = derive::next_column_id(value.next_column_id, greatest);
         if next != value.next_column_id {
             value.next_column_id = next;
             staging.put(&key, &value)?;
         }
     }
     Ok(())
-}
-
-/// The counter of the version that this one follows.
-async fn inherited_counter(staging: &Staging, touched: &Touched, table_id: u64) -> Result<u64, ReadError> {
-    // Pairs are in key order.
-    let at = touched
-        .tables
-        .binary_search_by_key(&table_id, |pair| pair.key.table_id)
-        .ok();
-    let before = at.and_then(|at| touched.tables.get(at));
-    if let Some(old) = before.and_then(|pair| pair.old.as_ref()) {
-        return Ok(old.next_column_id);
-    }
-    let range = History::<TableKey>::scan_ids(table_id..=table_id);
-    let ended = staging.records::<History<TableKey>>(range).await?;
-    Ok(ended.last().map_or(0, |(_, value)| value.next_column_id))
 }
 
 fn write_directories(staging: &mut Staging, touched: &Touched) {

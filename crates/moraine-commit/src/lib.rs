@@ -66,3 +66,6 @@ pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
 pub use commit::Committed;
 pub use error::{CatalogError, CommitFailure, StageError};
 pub use transaction::{CatalogTransaction, TransactionSavepoint};
+
+// What it takes to say where a lake is and why it cannot be opened or read.
+pub use moraine_store::{OpenError, OpenOptions, ReadError, StoreUrl, list_stores};

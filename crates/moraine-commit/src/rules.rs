@@ -62,11 +62,15 @@ async fn insert(
     }
     let record = match record {
         Record::Table(table, value) => {
-            let before = newest_ended(staging, table.table_id).await?;
-            if before.is_none() && !presence.below(&bytes) {
+            let ended = newest_ended(staging, table.table_id).await?;
+            let mut value = continued_table(value, ended.as_ref());
+            if presence.below(&bytes) {
+                let before = staging.base().value(&table).await?;
+                value = continued_table(value, before.as_ref());
+            } else if ended.is_none() {
                 staged.new_tables.insert(table.table_id);
             }
-            Record::Table(table, continued_table(value, before.as_ref()))
+            Record::Table(table, value)
         }
         Record::Column(column, value) if !staged.new_tables.contains(&column.table_id) => {
             let range =

@@ -86,6 +86,23 @@ async fn a_column_id_is_never_given_twice_whatever_happens_to_the_table() {
 }
 
 #[tokio::test]
+async fn a_table_that_is_replaced_by_deletion_and_insertion_keeps_its_counter() {
+    let (catalog, _) = lake().await;
+    commit(
+        &catalog,
+        "",
+        vec![insert(table(1, 1, "t")), insert(column(1, 6, 1, "a"))],
+    )
+    .await;
+    let gone = vec![remove(&column(1, 6, 1, "a").0)];
+    commit(&catalog, "", gone).await;
+    assert_eq!(next_column_id(&catalog).await, 7);
+    let again = vec![remove(&TableKey { table_id: 1 }), insert(table(1, 3, "t"))];
+    commit(&catalog, "", again).await;
+    assert_eq!(next_column_id(&catalog).await, 7);
+}
+
+#[tokio::test]
 async fn tags_of_a_column_outlive_its_versions() {
     let (catalog, _) = lake().await;
     let mut tagged = column(1, 1, 1, "a");

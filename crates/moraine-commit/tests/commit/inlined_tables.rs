@@ -173,6 +173,65 @@ async fn inlined_deletions_of_a_file_go_with_the_last_version_of_the_file() {
 }
 
 #[tokio::test]
+async fn inlined_deletions_of_a_file_stay_while_another_version_of_it_is_left() {
+    let (catalog, _) = lake().await;
+    let mut transaction = begin_snapshot(&catalog, "inlined_delete:1").await;
+    transaction
+        .stage(vec![insert(table(1, 1, "t")), insert(data_file(1, 10, 1))])
+        .await
+        .unwrap();
+    let rows = vec![(10, 0, 1)];
+    transaction
+        .inline(InlineChange::InsertFileDeletes { table_id: 1, rows })
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    let key = DataFileKey {
+        table_id: 1,
+        data_file_id: 10,
+    };
+    let again = vec![
+        replace(&key, ended(data_file(1, 10, 1), 2)),
+        insert(data_file(1, 10, 2)),
+    ];
+    commit(&catalog, "", again).await;
+    let ended_version = History {
+        entity: key.clone(),
+        end_snapshot: 2,
+    };
+    for (removed, left) in [(remove(&ended_version), 1), (remove(&key), 0)] {
+        maintain(&catalog, vec![removed]).await;
+        let reader = catalog.begin().await.unwrap();
+        assert_eq!(file_deletes(reader.read(), 1, 10..=10).await.unwrap().len(), left);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_ends_inlined_rows_is_untargeted_whatever_it_says() {
+    let catalog = lake_with_rows().await;
+    let mut transaction = begin_snapshot(&catalog, "deleted_from_table:1").await;
+    let files = vec![
+        insert(data_file(1, 10, 2)),
+        insert(crate::support::delete_file(1, 11, 10, 2)),
+    ];
+    transaction.stage(files).await.unwrap();
+    let end = InlineChange::EndRows {
+        table_id: 1,
+        rows: vec![(1, 1)],
+        end_snapshot: 2,
+    };
+    transaction.inline(end).await.unwrap();
+    transaction.commit().await.unwrap();
+    let recorded = value(&catalog, &moraine_keys::SnapshotKey { snapshot_id: 2 })
+        .await
+        .unwrap();
+    assert_eq!(
+        (recorded.deleted_data_file_ids, recorded.deletes_untargeted_files),
+        (vec![], true)
+    );
+}
+
+#[tokio::test]
 async fn nothing_inlined_is_left_of_a_table_that_is_gone() {
     let catalog = lake_with_rows().await;
     let inlined = async || {

@@ -163,6 +163,50 @@ async fn a_row_that_is_inserted_ended_goes_to_history() {
 }
 
 #[tokio::test]
+async fn a_version_never_takes_the_place_of_another() {
+    let (catalog, _) = lake().await;
+    let key = DataFileKey {
+        table_id: 1,
+        data_file_id: 10,
+    };
+    commit(
+        &catalog,
+        "",
+        vec![insert(table(1, 1, "t")), insert(data_file(1, 10, 1))],
+    )
+    .await;
+    let again = vec![
+        replace(&key, ended(data_file(1, 10, 1), 2)),
+        insert(data_file(1, 10, 2)),
+    ];
+    commit(&catalog, "", again).await;
+    let mut transaction = begin_snapshot(&catalog, "").await;
+    let before = History {
+        entity: key.clone(),
+        end_snapshot: 2,
+    };
+    let clashes = [
+        replace(&before, data_file(1, 10, 1)),
+        replace(&key, ended(data_file(1, 10, 2), 2)),
+    ];
+    for clash in clashes {
+        let outcome = transaction.stage(vec![clash.clone()]).await;
+        assert!(
+            matches!(outcome, Err(StageError::Duplicate { .. })),
+            "{clash:?}: {outcome:?}"
+        );
+    }
+    // Once the place is free an ended version may come back to life.
+    let swap = vec![
+        replace(&key, ended(data_file(1, 10, 2), 3)),
+        replace(&before, data_file(1, 10, 1)),
+    ];
+    transaction.stage(swap).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(value(&catalog, &key).await.unwrap().begin_snapshot, 1);
+}
+
+#[tokio::test]
 async fn records_the_catalog_keeps_for_itself_are_not_staged() {
     let (catalog, _) = lake().await;
     let mut transaction = begin_snapshot(&catalog, "").await;
