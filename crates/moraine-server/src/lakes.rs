@@ -83,7 +83,7 @@ impl Lakes {
             .cloned();
         schemas.extend(announced.unwrap_or_default());
         let root = self.catalog_root(database);
-        let stores = match list_stores(&root, 1, &self.options.store).await {
+        let stores = match Box::pin(list_stores(&root, 1, &self.options.store)).await {
             Ok(stores) => stores,
             Err(OpenError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(SqlError::from(error)),
@@ -116,7 +116,7 @@ impl Lakes {
         };
         for lake in lakes {
             if let Some(catalog) = lake.catalog.lock().await.take()
-                && let Err(error) = catalog.close().await
+                && let Err(error) = Box::pin(catalog.close()).await
             {
                 tracing::error!(lake = %lake.url, %error, "a lake did not close cleanly");
             }
@@ -152,7 +152,8 @@ impl Lake {
             store,
             ..self.options.clone()
         };
-        let opened = Catalog::open(&self.url, &options).await?;
+        // The future of an opening store is tens of kilobytes, and would be part of every caller's.
+        let opened = Box::pin(Catalog::open(&self.url, &options)).await?;
         tracing::debug!(lake = %self.url, "lake opened");
         *catalog = Some(Arc::clone(&opened));
         Ok(opened)

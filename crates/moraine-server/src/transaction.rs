@@ -147,7 +147,8 @@ impl Transaction {
         for (_, pinned) in std::mem::take(&mut self.pinned) {
             if let Some((catalog, transaction)) = pinned.open {
                 drop(transaction);
-                begin(&pinned.lake, &catalog).await?.commit().await?;
+                let transaction = begin(&pinned.lake, &catalog).await?;
+                Box::pin(transaction.commit()).await?;
             }
         }
         Ok(())
@@ -161,7 +162,7 @@ impl Transaction {
             .and_then(|schema| self.pinned.remove(schema));
         for (_, pinned) in std::mem::take(&mut self.pinned) {
             if let Some((_, transaction)) = pinned.open {
-                transaction.commit().await?;
+                Box::pin(transaction.commit()).await?;
             }
         }
         let Some(Pinned {
@@ -176,7 +177,7 @@ impl Transaction {
         {
             lake.check_data_path(&data_path)?;
         }
-        match transaction.commit().await {
+        match Box::pin(transaction.commit()).await {
             Ok(committed) => {
                 tracing::debug!(schema = %lake.schema, snapshot = ?committed.snapshot_id, "committed");
                 Ok(())
@@ -191,7 +192,7 @@ impl Transaction {
 
 /// Begins on an open catalog. One whose engine has stopped is opened again, once.
 async fn begin(lake: &Arc<Lake>, catalog: &Arc<Catalog>) -> Result<CatalogTransaction, SqlError> {
-    match catalog.begin().await {
+    match Box::pin(catalog.begin()).await {
         Ok(transaction) => Ok(transaction),
         Err(error) => {
             let error = SqlError::from(error);

@@ -21,7 +21,7 @@ pub(crate) async fn insert(transaction: &mut Transaction, insert: Insert) -> Res
         return Err(SqlError::internal("an insert into a temporary table reached the lake").into());
     };
     let catalog = transaction.write(lake).await?;
-    Ok(moraine_tables::insert(catalog, *relation, insert.rows).await?)
+    Ok(Box::pin(moraine_tables::insert(catalog, *relation, insert.rows)).await?)
 }
 
 /// Deletes the rows that pass; how many.
@@ -40,7 +40,7 @@ pub(crate) async fn delete(transaction: &mut Transaction, delete: &Delete) -> Re
         return Ok(0);
     }
     let catalog = transaction.write(lake).await?;
-    Ok(moraine_tables::delete(catalog, *relation, addresses).await?)
+    Ok(Box::pin(moraine_tables::delete(catalog, *relation, addresses)).await?)
 }
 
 /// Updates the rows that pass, and that find a partner where there is a join; how many.
@@ -80,7 +80,7 @@ pub(crate) async fn update(transaction: &mut Transaction, update: &Update) -> Re
         return Ok(0);
     }
     let catalog = transaction.write(lake).await?;
-    Ok(moraine_tables::update(catalog, *relation, changes).await?)
+    Ok(Box::pin(moraine_tables::update(catalog, *relation, changes)).await?)
 }
 
 /// The values one row is given.
@@ -140,9 +140,9 @@ async fn find(transaction: &mut Transaction, source: &Source, filter: Resolved) 
         residual,
     } = filter;
     let filter = Filter { all_of: comparisons };
-    let mut scan = moraine_tables::scan(catalog, *relation, &all, &filter).await?;
+    let mut scan = Box::pin(moraine_tables::scan(catalog, *relation, &all, &filter)).await?;
     let mut rows = Vec::new();
-    while let Some(batch) = scan.next_batch().await? {
+    while let Some(batch) = Box::pin(scan.next_batch()).await? {
         rows.extend(batch.into_iter().filter(|row| {
             let get = |column: usize| row.values.get(column).unwrap_or(&Value::Null);
             residual
@@ -284,7 +284,9 @@ pub(crate) async fn create_table(
     } = create;
     if if_not_exists
         && let Some(catalog) = transaction.read(&lake).await?
-        && moraine_tables::describe(catalog, relation).await?.is_some()
+        && Box::pin(moraine_tables::describe(catalog, relation))
+            .await?
+            .is_some()
     {
         return Ok(false);
     }
@@ -294,7 +296,7 @@ pub(crate) async fn create_table(
     } else {
         transaction.write(&lake).await?
     };
-    moraine_tables::create(catalog, relation, Some(columns)).await?;
+    Box::pin(moraine_tables::create(catalog, relation, Some(columns))).await?;
     Ok(true)
 }
 
@@ -312,5 +314,5 @@ pub(crate) async fn drop_table(
         return Err(SqlError::undefined_table(name).into());
     };
     let catalog = transaction.write(&lake).await?;
-    Ok(moraine_tables::drop(catalog, relation).await?)
+    Ok(Box::pin(moraine_tables::drop(catalog, relation)).await?)
 }

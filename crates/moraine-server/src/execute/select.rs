@@ -244,8 +244,8 @@ async fn scan_into(
 ) -> Result<(), Failure> {
     let shows_ctid = select.outputs.iter().any(|shown| shown.kind == OutputKind::Ctid);
     let width = select.source.columns().len();
-    let mut scan = moraine_tables::scan(catalog, table.relation, projection, filter).await?;
-    while let Some(batch) = scan.next_batch().await? {
+    let mut scan = Box::pin(moraine_tables::scan(catalog, table.relation, projection, filter)).await?;
+    while let Some(batch) = Box::pin(scan.next_batch()).await? {
         let mut rows = Vec::with_capacity(batch.len());
         for row in batch {
             let (values, address) = widened(row, projection, width);

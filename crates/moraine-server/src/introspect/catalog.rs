@@ -143,11 +143,11 @@ async fn described_in(
             let relations: BTreeSet<Relation> =
                 names.iter().filter_map(|name| Relation::parse(name)).collect();
             for relation in relations {
-                let shape = moraine_tables::describe(catalog, relation).await?;
+                let shape = Box::pin(moraine_tables::describe(catalog, relation)).await?;
                 shapes.extend(shape.map(|shape| (relation, shape)));
             }
         }
-        None => shapes = moraine_tables::list(catalog).await?,
+        None => shapes = Box::pin(moraine_tables::list(catalog)).await?,
     }
     let schema = schema.to_owned();
     Ok(shapes

@@ -472,7 +472,9 @@ impl Engine<'_, '_> {
             return Ok(Value::Null);
         };
         let found = match self.transaction.read(&schema).await? {
-            Some(catalog) => moraine_tables::describe(catalog, relation).await?.is_some(),
+            Some(catalog) => Box::pin(moraine_tables::describe(catalog, relation))
+                .await?
+                .is_some(),
             None => false,
         };
         Ok(if found {

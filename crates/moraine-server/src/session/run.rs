@@ -134,8 +134,10 @@ impl Session {
     ) -> Result<Option<CopyReader>, Failure> {
         let cancel = Arc::clone(&self.cancel);
         let timeout = self.settings.statement_timeout();
-        let statement = AssertUnwindSafe(self.statement(parsed, parameters, framing, transaction, wire));
-        let statement = statement.catch_unwind();
+        let statement = self
+            .statement(parsed, parameters, framing, transaction, wire)
+            .boxed();
+        let statement = AssertUnwindSafe(statement).catch_unwind();
         let expired = async {
             match timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -305,7 +307,7 @@ impl Session {
         insert: Insert,
     ) -> Result<u64, Failure> {
         let cancel = Arc::clone(&self.cancel);
-        let statement = AssertUnwindSafe(self.insert(transaction, insert)).catch_unwind();
+        let statement = AssertUnwindSafe(self.insert(transaction, insert).boxed()).catch_unwind();
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(SqlError::canceled().into()),

@@ -37,7 +37,7 @@ impl Tables for SessionTables<'_> {
         let Some(catalog) = self.transaction.read(&lake).await? else {
             return Ok(None);
         };
-        let described = moraine_tables::describe(catalog, relation).await?;
+        let described = Box::pin(moraine_tables::describe(catalog, relation)).await?;
         Ok(described.map(|schema| Source::Relation {
             lake,
             relation,
