@@ -9,6 +9,7 @@ use moraine_codec::proto::{HeadValue, OptionScopeValue};
 use moraine_keys::{ChangelogKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
 use moraine_store::{CommitError, Pending, ReadExt, Staging, Store, Transaction, View, WriteSet};
 use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument;
 
 use crate::catalog::Catalog;
 use crate::error::{CommitFailure, StageError};
@@ -83,11 +84,24 @@ pub(crate) async fn run(
             snapshot_id: batch.minted,
         })
     };
-    match tokio::spawn(work).await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(CommitFailure::Unknown {
+    let outcome = tokio::spawn(work.instrument(tracing::Span::current())).await;
+    let outcome = outcome.unwrap_or_else(|error| {
+        Err(CommitFailure::Unknown {
             detail: format!("the commit's task ended early: {error}"),
-        }),
+        })
+    });
+    report(&outcome);
+    outcome
+}
+
+/// Tells operators how a commit came out. Conflicts are everyday; an unknown outcome is not.
+fn report(outcome: &Result<Committed, CommitFailure>) {
+    match outcome {
+        Ok(Committed { snapshot_id }) => tracing::debug!(?snapshot_id, "committed"),
+        Err(failure @ (CommitFailure::Conflict { .. } | CommitFailure::Constraint { .. })) => {
+            tracing::debug!(%failure, "commit refused");
+        }
+        Err(failure) => tracing::warn!(%failure, "commit failed"),
     }
 }
 

@@ -287,6 +287,7 @@ impl CatalogTransaction {
         let premise = self.premise.as_ref().map(|head| head.snapshot_id);
         if newest != premise || newest.is_none_or(|newest| newest >= asked) {
             self.slot = None;
+            tracing::debug!(asked, ?newest, ?premise, "lost race for a snapshot");
             return Err(StageError::LostRace {
                 asked,
                 newest: newest.unwrap_or_default(),
