@@ -6,30 +6,30 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use moraine_codec::Stored;
 use moraine_keys::{KeyRange, LeadingId, TableChild};
-use moraine_store::{ReadError, ReadExt, RecordScan, Staging};
+use moraine_store::{Read, ReadError, Scan, Staging};
 
 use crate::filter::{CompiledFilter, Ids};
+use crate::relations::KeyColumns;
 
 /// From here on a set of single ids is read as the one range around it.
 const POINT_RANGES_MAX: usize = 1024;
 /// Records that a leaping scan passes over before it leaps: opening a scan costs about as much as reading these.
 const LEAP_AFTER_RECORDS: u32 = 32;
 
-/// The sets of ids that a filter leaves for the first and the second component of a key.
+/// The sets of ids that a filter leaves for the components of a key. Ranges are made of the first two.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyIds {
     pub(crate) first: Ids,
     pub(crate) second: Ids,
+    pub(crate) third: Ids,
 }
 
 impl KeyIds {
     /// What the filter says about the columns that hold the key's components.
-    pub(crate) fn of(filter: &CompiledFilter, (first, second): (Option<usize>, Option<usize>)) -> Self {
-        let ids = |column: Option<usize>| column.map_or(Ids::All, |column| filter.ids(column));
-        Self {
-            first: ids(first),
-            second: ids(second),
-        }
+    pub(crate) fn of(filter: &CompiledFilter, columns: KeyColumns) -> Self {
+        let [first, second, third] =
+            columns.map(|column| column.map_or(Ids::All, |column| filter.ids(column)));
+        Self { first, second, third }
     }
 }
 
@@ -111,39 +111,75 @@ fn table_ranges<K: TableChild>(table: u64, ids: &Ids) -> Vec<KeyRange> {
 }
 
 /// The records of a plan, in key order.
-pub(crate) struct RecordSource<K: Stored> {
+pub(crate) struct RecordSource<K> {
     plan: Plan<K>,
-    scan: Option<RecordScan<K>>,
+    third: Ids,
+    scan: Option<Box<dyn Scan>>,
 }
 
 impl<K: Stored> RecordSource<K> {
     pub(crate) fn new(plan: Plan<K>) -> Self {
-        Self { plan, scan: None }
+        Self {
+            plan,
+            third: Ids::All,
+            scan: None,
+        }
     }
 
-    /// The next record, or `None` at the end. `read` is the same at each call.
-    pub(crate) async fn next(&mut self, read: &Staging) -> Result<Option<(K, K::Value)>, ReadError> {
+    /// Leaves out, undecoded, the records whose third key component is not among these.
+    pub(crate) fn with_third(plan: Plan<K>, third: Ids) -> Self {
+        Self {
+            plan,
+            third,
+            scan: None,
+        }
+    }
+
+    /// The next record, or `None` at the end. `read` is the same at each call; `third` gives a key's third component.
+    pub(crate) async fn next_where(
+        &mut self,
+        read: &Staging,
+        third: fn(&K) -> u64,
+    ) -> Result<Option<(K, K::Value)>, ReadError> {
         loop {
-            if self.scan.is_none() {
-                let Some(range) = self.plan.next_range() else {
-                    return Ok(None);
-                };
-                self.scan = Some(read.record_scan(range).await?);
-            }
-            let record = match &mut self.scan {
-                Some(scan) => scan.next().await?,
-                None => None,
+            let scan = match &mut self.scan {
+                Some(scan) => scan,
+                None => match self.plan.next_range() {
+                    Some(range) => self.scan.insert(read.scan(range).await?),
+                    None => return Ok(None),
+                },
             };
-            let Some((key, value)) = record else {
+            let Some((key, value)) = scan.next().await? else {
                 self.scan = None;
                 continue;
             };
+            let key = decode_key::<K>(&key)?;
             match self.plan.judge(&key) {
-                Verdict::Take => return Ok(Some((key, value))),
+                Verdict::Take if self.third != Ids::All && !self.third.contains(third(&key)) => {}
+                Verdict::Take => return decode_value(key, &value).map(Some),
                 Verdict::Pass => {}
                 Verdict::Leap => self.scan = None,
             }
         }
+    }
+
+    /// The next record, or `None` at the end. `read` is the same at each call.
+    pub(crate) async fn next(&mut self, read: &Staging) -> Result<Option<(K, K::Value)>, ReadError> {
+        self.next_where(read, |_| 0).await
+    }
+}
+
+fn decode_key<K: Stored>(key: &[u8]) -> Result<K, ReadError> {
+    K::decode(key).map_err(|error| {
+        let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        ReadError::corruption(format!("key {hex}"), error.to_string())
+    })
+}
+
+fn decode_value<K: Stored>(key: K, value: &Bytes) -> Result<(K, K::Value), ReadError> {
+    match moraine_codec::decode(&key, value) {
+        Ok(value) => Ok((key, value)),
+        Err(error) => Err(ReadError::corruption(key.to_string(), error.to_string())),
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Schemas;
 impl RecordRelation for Schemas {
     const RELATION: Relation = Relation::Schema;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
 
     versioned_relation!(leading_plan, SchemaKey { schema_id }, SchemaValue, |key| {
         History::<moraine_keys::SchemaKey>::scan_ids(key.schema_id..=key.schema_id)
@@ -39,7 +39,7 @@ pub(crate) struct Tables;
 impl RecordRelation for Tables {
     const RELATION: Relation = Relation::Table;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
 
     versioned_relation!(leading_plan, TableKey { table_id }, TableValue, |key| {
         History::<moraine_keys::TableKey>::scan_ids(key.table_id..=key.table_id)
@@ -67,7 +67,7 @@ pub(crate) struct Views;
 impl RecordRelation for Views {
     const RELATION: Relation = Relation::View;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
 
     versioned_relation!(leading_plan, ViewKey { view_id }, ViewValue, |key| {
         History::<moraine_keys::ViewKey>::scan_ids(key.view_id..=key.view_id)
@@ -96,7 +96,7 @@ pub(crate) struct Columns;
 impl RecordRelation for Columns {
     const RELATION: Relation = Relation::Column;
     const END: Option<usize> = Some(2);
-    const KEY_COLUMNS: KeyColumns = (Some(3), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(3), Some(0), None];
 
     versioned_relation!(
         child_plan,

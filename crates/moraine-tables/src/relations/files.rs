@@ -16,7 +16,7 @@ pub(crate) struct DataFiles;
 impl RecordRelation for DataFiles {
     const RELATION: Relation = Relation::DataFile;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
 
     versioned_relation!(
         child_plan,
@@ -59,7 +59,7 @@ impl EmbeddedRelation for FilePartitionValues {
     const RELATION: Relation = Relation::FilePartitionValue;
     type Owner = DataFiles;
     type Child = proto::FilePartitionValue;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
     const OWNER_COLUMNS: &'static [usize] = &[1, 0];
 
     child_cells!(proto::DataFileValue, proto::FilePartitionValue {
@@ -87,7 +87,7 @@ pub(crate) struct DeleteFiles;
 impl RecordRelation for DeleteFiles {
     const RELATION: Relation = Relation::DeleteFile;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
 
     versioned_relation!(
         child_plan,
@@ -130,7 +130,7 @@ pub(crate) struct ScheduledFiles;
 
 impl RecordRelation for ScheduledFiles {
     const RELATION: Relation = Relation::FilesScheduledForDeletion;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const IN_KEY_ORDER: bool = true;
 
     plain_relation!(leading_plan, GcFileKey { data_file_id }, GcFileValue);

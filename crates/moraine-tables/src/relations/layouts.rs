@@ -15,7 +15,7 @@ pub(crate) struct Partitions;
 impl RecordRelation for Partitions {
     const RELATION: Relation = Relation::PartitionInfo;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
 
     versioned_relation!(
         child_plan,
@@ -46,7 +46,7 @@ impl EmbeddedRelation for PartitionColumns {
     const RELATION: Relation = Relation::PartitionColumn;
     type Owner = Partitions;
     type Child = proto::PartitionColumn;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
     const OWNER_COLUMNS: &'static [usize] = &[1, 0];
 
     child_cells!(proto::PartitionValue, proto::PartitionColumn {
@@ -75,7 +75,7 @@ pub(crate) struct Sorts;
 impl RecordRelation for Sorts {
     const RELATION: Relation = Relation::SortInfo;
     const END: Option<usize> = Some(3);
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
 
     versioned_relation!(child_plan, SortKey { table_id, sort_id }, SortValue, |key| {
         History::<SortKey>::scan_table_ids(key.table_id, key.sort_id..=key.sort_id)
@@ -100,7 +100,7 @@ impl EmbeddedRelation for SortExpressions {
     const RELATION: Relation = Relation::SortExpression;
     type Owner = Sorts;
     type Child = proto::SortExpression;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
     const OWNER_COLUMNS: &'static [usize] = &[1, 0];
 
     child_cells!(proto::SortValue, proto::SortExpression {

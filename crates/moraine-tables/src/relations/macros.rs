@@ -18,7 +18,7 @@ pub(crate) struct Macros;
 impl RecordRelation for Macros {
     const RELATION: Relation = Relation::Macro;
     const END: Option<usize> = Some(4);
-    const KEY_COLUMNS: KeyColumns = (Some(1), None);
+    const KEY_COLUMNS: KeyColumns = [Some(1), None, None];
 
     versioned_relation!(leading_plan, MacroKey { macro_id }, MacroValue, |key| {
         History::<MacroKey>::scan_ids(key.macro_id..=key.macro_id)
@@ -44,7 +44,7 @@ impl EmbeddedRelation for MacroImplementations {
     const RELATION: Relation = Relation::MacroImpl;
     type Owner = Macros;
     type Child = proto::MacroImplementation;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const OWNER_COLUMNS: &'static [usize] = &[0];
 
     child_cells!(proto::MacroValue, proto::MacroImplementation {
@@ -71,7 +71,7 @@ impl EmbeddedRelation for MacroParameters {
     const RELATION: Relation = Relation::MacroParameters;
     type Owner = Macros;
     type Child = proto::MacroParameter;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const OWNER_COLUMNS: &'static [usize] = &[0];
 
     fn get(

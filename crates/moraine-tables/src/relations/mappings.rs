@@ -19,7 +19,7 @@ pub(crate) struct Mappings;
 
 impl RecordRelation for Mappings {
     const RELATION: Relation = Relation::ColumnMapping;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), None];
 
     plain_relation!(child_plan, MappingKey { table_id, mapping_id }, MappingValue);
 
@@ -41,7 +41,7 @@ impl EmbeddedRelation for NameMappings {
     const RELATION: Relation = Relation::NameMapping;
     type Owner = Mappings;
     type Child = proto::NameMapping;
-    const KEY_COLUMNS: KeyColumns = (None, Some(0));
+    const KEY_COLUMNS: KeyColumns = [None, Some(0), None];
     const OWNER_COLUMNS: &'static [usize] = &[0];
 
     child_cells!(proto::MappingValue, proto::NameMapping {
@@ -63,6 +63,7 @@ impl EmbeddedRelation for NameMappings {
         let ids = KeyIds {
             first: Ids::All,
             second: Ids::Points(vec![mapping_id]),
+            third: Ids::All,
         };
         let mut source = RecordSource::new(child_plan::<MappingKey>(&ids));
         Ok(source

@@ -34,8 +34,8 @@ pub(crate) type Order = [u64; 3];
 /// The ids by which a row names the record it is embedded in, unused ones 0.
 pub(crate) type OwnerIds = [u64; 3];
 
-/// The columns that hold the first and the second component of the record's key.
-pub(crate) type KeyColumns = (Option<usize>, Option<usize>);
+/// The columns that hold the components of the record's key.
+pub(crate) type KeyColumns = [Option<usize>; 3];
 
 /// A relation each of whose rows is one record.
 pub(crate) trait RecordRelation: Send + Sync + 'static {
@@ -68,6 +68,10 @@ pub(crate) trait RecordRelation: Send + Sync + 'static {
     fn plan(ids: &KeyIds) -> Plan<Self::Key>;
     /// Where ended records lie; `None` in relations without history.
     fn past_plan(ids: &KeyIds) -> Option<Plan<Self::Past>>;
+    /// The third component of a key, in relations that have one; only live records are told apart by it.
+    fn third(_key: &Self::Key) -> u64 {
+        0
+    }
     /// The ended records of the entity that is live under this key; `None` in relations without history.
     fn past_of(key: &Self::Key) -> Option<KeyRange>;
 }

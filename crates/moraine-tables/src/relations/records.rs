@@ -59,12 +59,13 @@ pub(crate) async fn visit<R: RecordRelation>(
         return Ok(());
     }
     if wanted.live {
-        drain(RecordSource::new(R::plan(&wanted.ids)), read, &mut each).await?;
+        let source = RecordSource::with_third(R::plan(&wanted.ids), wanted.ids.third.clone());
+        drain(source, read, R::third, &mut each).await?;
     }
     if wanted.past
         && let Some(plan) = R::past_plan(&wanted.ids)
     {
-        drain(RecordSource::new(plan), read, &mut each).await?;
+        drain(RecordSource::new(plan), read, |_| 0, &mut each).await?;
     }
     Ok(())
 }
@@ -72,9 +73,10 @@ pub(crate) async fn visit<R: RecordRelation>(
 async fn drain<K: Stored>(
     mut source: RecordSource<K>,
     read: &Staging,
+    third: fn(&K) -> u64,
     each: &mut (impl FnMut(Key, K::Value) -> Result<(), TableError> + Send),
 ) -> Result<(), TableError> {
-    while let Some((key, record)) = source.next(read).await? {
+    while let Some((key, record)) = source.next_where(read, third).await? {
         each(key.to_key(), record)?;
     }
     Ok(())
@@ -143,7 +145,8 @@ pub(crate) struct RecordStream<'a, R: RecordRelation> {
 
 impl<'a, R: RecordRelation> RecordStream<'a, R> {
     pub(crate) fn new(read: &'a Staging, filter: CompiledFilter, projection: &[usize]) -> Self {
-        let source = RecordSource::new(R::plan(&KeyIds::of(&filter, R::KEY_COLUMNS)));
+        let ids = KeyIds::of(&filter, R::KEY_COLUMNS);
+        let source = RecordSource::with_third(R::plan(&ids), ids.third);
         Self {
             read,
             source,
@@ -158,7 +161,7 @@ impl<R: RecordRelation> RowStream for RecordStream<'_, R> {
     async fn next_batch(&mut self) -> Result<Option<Vec<Row>>, TableError> {
         let mut rows = Vec::new();
         while rows.len() < SCAN_BATCH_ROWS {
-            let Some((key, record)) = self.source.next(self.read).await? else {
+            let Some((key, record)) = self.source.next_where(self.read, R::third).await? else {
                 break;
             };
             rows.extend(row::<R>(&self.filter, &self.projection, key.to_key(), &record)?);

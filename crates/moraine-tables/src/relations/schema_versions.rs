@@ -29,7 +29,7 @@ pub(crate) async fn scan(
     filter: &CompiledFilter,
     projection: &[usize],
 ) -> Result<Sorted, TableError> {
-    let ids = KeyIds::of(filter, (Some(TABLE), None));
+    let ids = KeyIds::of(filter, [Some(TABLE), None, None]);
     let plan: Plan<SchemaVersionKey> = leading_plan(&ids);
     let mut source = RecordSource::new(plan);
     let mut rows = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) struct Snapshots;
 
 impl RecordRelation for Snapshots {
     const RELATION: Relation = Relation::Snapshot;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const IN_KEY_ORDER: bool = true;
 
     plain_relation!(leading_plan, SnapshotKey { snapshot_id }, SnapshotValue);
@@ -102,7 +102,7 @@ impl<'a> ChangesStream<'a> {
         filter: CompiledFilter,
         projection: &[usize],
     ) -> Result<Self, TableError> {
-        let source = RecordSource::new(leading_plan(&KeyIds::of(&filter, (Some(0), None))));
+        let source = RecordSource::new(leading_plan(&KeyIds::of(&filter, [Some(0), None, None])));
         let projection = projection.to_vec();
         let own = match tx.inserted_snapshot_changes() {
             Some(changes) => changes_row(&filter, &projection, changes.snapshot_id, |column| {

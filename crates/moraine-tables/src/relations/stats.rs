@@ -14,7 +14,7 @@ pub(crate) struct TableStats;
 
 impl RecordRelation for TableStats {
     const RELATION: Relation = Relation::TableStats;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const IN_KEY_ORDER: bool = true;
 
     plain_relation!(leading_plan, TableStatsKey { table_id }, TableStatsValue);
@@ -36,7 +36,7 @@ pub(crate) struct TableColumnStats;
 
 impl RecordRelation for TableColumnStats {
     const RELATION: Relation = Relation::TableColumnStats;
-    const KEY_COLUMNS: KeyColumns = (Some(0), Some(1));
+    const KEY_COLUMNS: KeyColumns = [Some(0), Some(1), None];
     const IN_KEY_ORDER: bool = true;
 
     plain_relation!(
@@ -65,7 +65,7 @@ pub(crate) struct FileColumnStats;
 
 impl RecordRelation for FileColumnStats {
     const RELATION: Relation = Relation::FileColumnStats;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), Some(2)];
     const IN_KEY_ORDER: bool = true;
 
     plain_relation!(
@@ -94,6 +94,10 @@ impl RecordRelation for FileColumnStats {
     fn order(record: &Self::Record) -> Order {
         [record.table_id, record.data_file_id, record.column_id]
     }
+
+    fn third(key: &FileColumnStatsKey) -> u64 {
+        key.column_id
+    }
 }
 
 /// `ducklake_file_variant_stats`
@@ -103,7 +107,7 @@ impl EmbeddedRelation for FileVariantStats {
     const RELATION: Relation = Relation::FileVariantStats;
     type Owner = FileColumnStats;
     type Child = proto::FileVariantStats;
-    const KEY_COLUMNS: KeyColumns = (Some(1), Some(0));
+    const KEY_COLUMNS: KeyColumns = [Some(1), Some(0), Some(2)];
     const OWNER_COLUMNS: &'static [usize] = &[1, 0, 2];
 
     child_cells!(proto::FileColumnStatsValue, proto::FileVariantStats {

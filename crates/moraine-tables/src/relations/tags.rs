@@ -17,7 +17,7 @@ pub(crate) struct TagContainers;
 
 impl RecordRelation for TagContainers {
     const RELATION: Relation = Relation::Tag;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
 
     plain_relation!(leading_plan, TagKey { object_id }, TagValue);
 
@@ -41,7 +41,7 @@ impl EmbeddedRelation for Tags {
     const RELATION: Relation = Relation::Tag;
     type Owner = TagContainers;
     type Child = proto::TagEntry;
-    const KEY_COLUMNS: KeyColumns = (Some(0), None);
+    const KEY_COLUMNS: KeyColumns = [Some(0), None, None];
     const OWNER_COLUMNS: &'static [usize] = &[0];
     const OWNER_IS_CONTAINER: bool = true;
 
@@ -76,7 +76,7 @@ impl EmbeddedRelation for ColumnTags {
     const RELATION: Relation = Relation::ColumnTag;
     type Owner = Columns;
     type Child = proto::ColumnTag;
-    const KEY_COLUMNS: KeyColumns = (Some(0), Some(1));
+    const KEY_COLUMNS: KeyColumns = [Some(0), Some(1), None];
     const OWNER_COLUMNS: &'static [usize] = &[0, 1];
     const NEWEST_ONLY: bool = true;
 

@@ -193,3 +193,24 @@ async fn a_batch_reads_no_further_than_its_rows() {
     );
     assert!(lake.store.reads() - before <= moraine_tables::SCAN_BATCH_ROWS as u64 + 1);
 }
+
+#[tokio::test]
+async fn statistics_of_one_column_are_all_found_in_the_store_and_in_the_transaction() {
+    let lake = wide_lake().await;
+    let of_column = || and([equals(1, 7), equals(2, 2)]);
+    assert_eq!(
+        counted(&lake, Relation::FileColumnStats, of_column()).await,
+        (25, 50)
+    );
+    let mut tx = lake.begin_snapshot().await;
+    let stats = |column: i64| row![799, 7, column, 1, 1, 0, "a", "b", Null, Null];
+    moraine_tables::insert(&mut tx, Relation::FileColumnStats, vec![stats(1), stats(2)])
+        .await
+        .unwrap();
+    assert_eq!(
+        rows_where(&tx, Relation::FileColumnStats, of_column())
+            .await
+            .len(),
+        26
+    );
+}
