@@ -1,6 +1,8 @@
 //! Staged changes of inlined rows: what they do is `moraine-inline`'s; here is only what a commit must know of them, the
 //! registrations that came before their table.
 
+use arrow_schema::Schema;
+use moraine_inline::InlineError;
 use moraine_store::Staging;
 
 use crate::change::InlineChange;
@@ -19,26 +21,13 @@ pub(crate) async fn apply(
             schema_version,
             schema,
         } => {
-            let registered = staged.pending_registrations.remove(&(table_id, schema_version));
-            moraine_inline::create_table(staging, table_id, schema_version, &schema, registered).await?;
-            if registered {
-                // The table may have been there already, unregistered.
-                moraine_inline::register(staging, table_id, schema_version).await?;
-            }
+            create_table(staging, staged, table_id, schema_version, &schema).await?;
         }
         InlineChange::Register {
             table_id,
             schema_version,
         } => {
-            if moraine_inline::schema(staging, table_id, schema_version)
-                .await?
-                .is_some()
-            {
-                moraine_inline::register(staging, table_id, schema_version).await?;
-            } else if !staged.pending_registrations.insert((table_id, schema_version)) {
-                let key = format!("ducklake_inlined_data_tables({table_id}, {schema_version})");
-                return Err(StageError::Duplicate { key });
-            }
+            register(staging, staged, table_id, schema_version).await?;
         }
         InlineChange::Deregister {
             table_id,
@@ -48,12 +37,55 @@ pub(crate) async fn apply(
                 moraine_inline::deregister(staging, table_id, schema_version).await?;
             }
         }
+        change => apply_rows(staging, change).await?,
+    }
+    Ok(())
+}
+
+async fn create_table(
+    staging: &mut Staging,
+    staged: &mut Staged,
+    table_id: u64,
+    schema_version: u64,
+    schema: &Schema,
+) -> Result<(), StageError> {
+    let registered = staged.pending_registrations.remove(&(table_id, schema_version));
+    moraine_inline::create_table(staging, table_id, schema_version, schema, registered).await?;
+    if registered {
+        // The table may have been there already, unregistered.
+        moraine_inline::register(staging, table_id, schema_version).await?;
+    }
+    Ok(())
+}
+
+async fn register(
+    staging: &mut Staging,
+    staged: &mut Staged,
+    table_id: u64,
+    schema_version: u64,
+) -> Result<(), StageError> {
+    if moraine_inline::schema(staging, table_id, schema_version)
+        .await?
+        .is_some()
+    {
+        moraine_inline::register(staging, table_id, schema_version).await?;
+    } else if !staged.pending_registrations.insert((table_id, schema_version)) {
+        let key = format!("ducklake_inlined_data_tables({table_id}, {schema_version})");
+        return Err(StageError::Duplicate { key });
+    }
+    Ok(())
+}
+
+/// The changes that a commit needs to know nothing of.
+async fn apply_rows(staging: &mut Staging, change: InlineChange) -> Result<(), InlineError> {
+    match change {
+        InlineChange::CreateTable { .. }
+        | InlineChange::Register { .. }
+        | InlineChange::Deregister { .. } => Ok(()),
         InlineChange::DropTable {
             table_id,
             schema_version,
-        } => {
-            moraine_inline::drop_version(staging, table_id, schema_version).await?;
-        }
+        } => moraine_inline::drop_version(staging, table_id, schema_version).await,
         InlineChange::Insert {
             table_id,
             schema_version,
@@ -69,34 +101,29 @@ pub(crate) async fn apply(
                 &row_ids,
                 &batch,
             )
-            .await?;
+            .await
         }
         InlineChange::EndRows {
             table_id,
             rows,
             end_snapshot,
-        } => {
-            moraine_inline::end_rows(staging, table_id, &rows, end_snapshot).await?;
-        }
+        } => moraine_inline::end_rows(staging, table_id, &rows, end_snapshot).await,
         InlineChange::RemoveRows {
             table_id,
             schema_version,
             rows,
-        } => {
-            moraine_inline::remove_rows(staging, table_id, schema_version, &rows).await?;
-        }
+        } => moraine_inline::remove_rows(staging, table_id, schema_version, &rows).await,
         InlineChange::CreateFileDeleteTable { table_id } => {
-            moraine_inline::create_file_delete_table(staging, table_id).await?;
+            moraine_inline::create_file_delete_table(staging, table_id).await
         }
         InlineChange::DropFileDeleteTable { table_id } => {
-            moraine_inline::drop_file_delete_table(staging, table_id).await?;
+            moraine_inline::drop_file_delete_table(staging, table_id).await
         }
         InlineChange::InsertFileDeletes { table_id, rows } => {
-            moraine_inline::insert_file_deletes(staging, table_id, &rows).await?;
+            moraine_inline::insert_file_deletes(staging, table_id, &rows).await
         }
         InlineChange::RemoveFileDeletes { table_id, rows } => {
-            moraine_inline::remove_file_deletes(staging, table_id, &rows).await?;
+            moraine_inline::remove_file_deletes(staging, table_id, &rows).await
         }
     }
-    Ok(())
 }

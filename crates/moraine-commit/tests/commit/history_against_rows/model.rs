@@ -140,33 +140,57 @@ impl Model {
 
     /// The edits of an action at a new snapshot; none where there is nothing to do it to.
     pub fn edits(&mut self, action: Action, snapshot: u64, left: u16, right: u16) -> Vec<Edit> {
-        let is_schema = |id: Id| matches!(id, Id::Schema(_));
-        let is_table = |id: Id| matches!(id, Id::Table(_));
-        let is_column = |id: Id| matches!(id, Id::Column(..));
-        let is_file = |id: Id| matches!(id, Id::DataFile(..));
         self.next_id += 1;
-        let (new_id, text) = (self.next_id, format!("n{}", right % 4));
-        let insert = |id, text, reference| {
-            Edit::Insert(Row {
-                id,
-                begin: snapshot,
-                end: None,
-                text,
-                reference,
-            })
-        };
-        let some_schema = self.pick(right, is_schema).map_or(0, |row| match row.id {
+        let text = format!("n{}", right % 4);
+        match action {
+            Action::AddFile
+            | Action::EndFile
+            | Action::CorrectFile
+            | Action::DeleteRows
+            | Action::MergeFile
+            | Action::Expire => self.file_edits(action, snapshot, left, &text),
+            Action::AddColumn => self.in_table(left, |model, table| {
+                let next = model.next_column(table) + u64::from(right % 3);
+                vec![inserted(Id::Column(table, next), snapshot, text.clone(), 0)]
+            }),
+            Action::RenameColumn => versioned(self.pick(left, is_column), snapshot, |row| {
+                row.text.clone_from(&text)
+            }),
+            Action::DropColumn => end_all(self.pick(left, is_column), snapshot),
+            _ => self.table_edits(action, snapshot, left, right, text),
+        }
+    }
+
+    fn table_edits(
+        &mut self,
+        action: Action,
+        snapshot: u64,
+        left: u16,
+        right: u16,
+        text: String,
+    ) -> Vec<Edit> {
+        let new_id = self.next_id;
+        let schema = self.pick(right, is_schema).map_or(0, |row| match row.id {
             Id::Schema(id) => id,
             _ => 0,
         });
         match action {
-            Action::CreateSchema => vec![insert(Id::Schema(new_id), text, 0)],
+            Action::CreateSchema => vec![inserted(Id::Schema(new_id), snapshot, text, 0)],
+            Action::DropSchema => end_all(self.pick(left, is_schema), snapshot),
             Action::CreateTable => vec![
-                insert(Id::Table(new_id), text, some_schema),
-                insert(Id::Column(new_id, 1), "a".to_owned(), 0),
+                inserted(Id::Table(new_id), snapshot, text, schema),
+                inserted(Id::Column(new_id, 1), snapshot, "a".to_owned(), 0),
             ],
+            Action::RenameTable => versioned(self.pick(left, is_table), snapshot, |row| {
+                row.text.clone_from(&text)
+            }),
+            Action::MoveTable => versioned(self.pick(left, is_table), snapshot, |row| row.reference = schema),
+            Action::DropTable => match self.pick(left, is_table) {
+                Some(table) => self.drop_table(&table, snapshot),
+                None => Vec::new(),
+            },
             Action::ReviveTable => {
-                let revived = self.revive(left, snapshot, some_schema);
+                let revived = self.revive(left, snapshot, schema);
                 if let Some(Edit::Insert(Row {
                     id: Id::Table(table), ..
                 })) = revived.first()
@@ -176,49 +200,38 @@ impl Model {
                 }
                 revived
             }
-            Action::DropSchema => self.end_all(self.pick(left, is_schema), snapshot),
-            Action::RenameTable => versioned(self.pick(left, is_table), snapshot, |row| {
-                row.text.clone_from(&text)
+            _ => Vec::new(),
+        }
+    }
+
+    fn file_edits(&self, action: Action, snapshot: u64, left: u16, text: &str) -> Vec<Edit> {
+        let new_id = self.next_id;
+        match (action, self.pick(left, is_file)) {
+            (Action::AddFile, _) => self.in_table(left, |_, table| {
+                vec![inserted(
+                    Id::DataFile(table, new_id),
+                    snapshot,
+                    text.to_owned(),
+                    0,
+                )]
             }),
-            Action::MoveTable => versioned(self.pick(left, is_table), snapshot, |row| {
-                row.reference = some_schema
-            }),
-            Action::RenameColumn => versioned(self.pick(left, is_column), snapshot, |row| {
-                row.text.clone_from(&text)
-            }),
-            Action::DropTable => match self.pick(left, is_table) {
-                Some(table) => self.drop_table(&table, snapshot),
-                None => Vec::new(),
-            },
-            Action::DropColumn => self.end_all(self.pick(left, is_column), snapshot),
-            Action::EndFile => self.end_all(self.pick(left, is_file), snapshot),
-            Action::AddColumn => self.in_table(left, |model, table| {
-                let next = model.next_column(table) + u64::from(right % 3);
-                vec![insert(Id::Column(table, next), text.clone(), 0)]
-            }),
-            Action::AddFile => self.in_table(left, |_, table| {
-                vec![insert(Id::DataFile(table, new_id), text.clone(), 0)]
-            }),
-            Action::CorrectFile => match self.pick(left, is_file) {
-                Some(old) => vec![Edit::Update {
+            (Action::EndFile, file) => end_all(file, snapshot),
+            (Action::CorrectFile, Some(old)) => {
+                vec![Edit::Update {
                     new: Row {
                         text: format!("{}!", old.text),
                         ..old.clone()
                     },
                     old,
-                }],
-                None => Vec::new(),
-            },
-            Action::DeleteRows => self.delete_rows(left, new_id, snapshot),
-            Action::MergeFile => match self.pick(left, is_file) {
-                Some(file) => self
-                    .files_and_deletes(&file)
-                    .into_iter()
-                    .map(Edit::Delete)
-                    .collect(),
-                None => Vec::new(),
-            },
-            Action::Expire => Vec::new(),
+                }]
+            }
+            (Action::DeleteRows, Some(file)) => self.delete_rows(&file, new_id, snapshot),
+            (Action::MergeFile, Some(file)) => self
+                .files_and_deletes(&file)
+                .into_iter()
+                .map(Edit::Delete)
+                .collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -238,21 +251,6 @@ impl Model {
         }
     }
 
-    /// Ends rows. What began in the same transaction was never there: the client takes it back instead.
-    fn end_all(&self, rows: impl IntoIterator<Item = Row>, snapshot: u64) -> Vec<Edit> {
-        let end = |old: Row| match old.begin == snapshot {
-            true => Edit::Delete(old),
-            false => Edit::Update {
-                new: Row {
-                    end: Some(snapshot),
-                    ..old.clone()
-                },
-                old,
-            },
-        };
-        rows.into_iter().map(end).collect()
-    }
-
     /// Ends a table with everything in it.
     fn drop_table(&self, table: &Row, snapshot: u64) -> Vec<Edit> {
         let Id::Table(dropped) = table.id else {
@@ -264,7 +262,7 @@ impl Model {
                 table == dropped
             }
         });
-        self.end_all(inside, snapshot)
+        end_all(inside, snapshot)
     }
 
     /// A version of a table that had ended comes back under its id.
@@ -290,24 +288,18 @@ impl Model {
     }
 
     /// A delete file for a data file, in place of the one it has.
-    fn delete_rows(&self, seed: u16, new_id: u64, snapshot: u64) -> Vec<Edit> {
-        let Some(Row {
-            id: Id::DataFile(table, file),
-            ..
-        }) = self.pick(seed, |id| matches!(id, Id::DataFile(..)))
-        else {
+    fn delete_rows(&self, data_file: &Row, new_id: u64, snapshot: u64) -> Vec<Edit> {
+        let Id::DataFile(table, file) = data_file.id else {
             return Vec::new();
         };
         let before = self.live(|id| matches!(id, Id::DeleteFile(..)));
-        let mut edits = self.end_all(before.into_iter().filter(|row| row.reference == file), snapshot);
-        let id = Id::DeleteFile(table, new_id);
-        edits.push(Edit::Insert(Row {
-            id,
-            begin: snapshot,
-            end: None,
-            text: String::new(),
-            reference: file,
-        }));
+        let mut edits = end_all(before.into_iter().filter(|row| row.reference == file), snapshot);
+        edits.push(inserted(
+            Id::DeleteFile(table, new_id),
+            snapshot,
+            String::new(),
+            file,
+        ));
         edits
     }
 
@@ -341,4 +333,45 @@ fn versioned(row: Option<Row>, snapshot: u64, change: impl Fn(&mut Row)) -> Vec<
         ..old.clone()
     };
     vec![Edit::Update { old, new: ended }, Edit::Insert(next)]
+}
+
+/// Ends rows. What began in the same transaction was never there: the client takes it back instead.
+fn end_all(rows: impl IntoIterator<Item = Row>, snapshot: u64) -> Vec<Edit> {
+    let end = |old: Row| match old.begin == snapshot {
+        true => Edit::Delete(old),
+        false => Edit::Update {
+            new: Row {
+                end: Some(snapshot),
+                ..old.clone()
+            },
+            old,
+        },
+    };
+    rows.into_iter().map(end).collect()
+}
+
+fn inserted(id: Id, begin: u64, text: String, reference: u64) -> Edit {
+    Edit::Insert(Row {
+        id,
+        begin,
+        end: None,
+        text,
+        reference,
+    })
+}
+
+fn is_schema(id: Id) -> bool {
+    matches!(id, Id::Schema(_))
+}
+
+fn is_table(id: Id) -> bool {
+    matches!(id, Id::Table(_))
+}
+
+fn is_column(id: Id) -> bool {
+    matches!(id, Id::Column(..))
+}
+
+fn is_file(id: Id) -> bool {
+    matches!(id, Id::DataFile(..))
 }
