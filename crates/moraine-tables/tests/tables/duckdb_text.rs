@@ -21,41 +21,30 @@ fn unit(data_type: &str) -> TimeUnit {
     }
 }
 
-/// The text we write for the number, and the number we read from the text.
-fn both_ways(data_type: &str, number: &str, text: &str) -> (String, Option<String>) {
-    let shown = |number: Option<i64>| number.map(|number| number.to_string());
+/// The number we read from the text.
+fn read(data_type: &str, text: &str) -> Option<String> {
     match data_type {
-        "date" => (
-            render_date(number.parse().unwrap()),
-            parse_date(text).map(|days| days.to_string()),
-        ),
-        "timestamptz" => (
-            render_timestamp_tz(number.parse().unwrap()),
-            shown(parse_timestamp_tz(text)),
-        ),
-        "uint64" => (
-            number.parse::<u64>().unwrap().to_string(),
-            parse_u64(text).map(|n| n.to_string()),
-        ),
-        "int128" | "uint128" => (
-            render_wide(i256::from_string(number).unwrap()),
-            parse_wide(text).map(|n| n.to_string()),
-        ),
+        "date" => parse_date(text).map(|days| days.to_string()),
+        "timestamptz" => parse_timestamp_tz(text).map(|ticks| ticks.to_string()),
+        "uint64" => parse_u64(text).map(|number| number.to_string()),
+        "int128" | "uint128" => parse_wide(text).map(|number| number.to_string()),
+        "timetz" => parse_time_tz(text).map(|(micros, offset)| format!("{micros} {offset}")),
+        timestamp => parse_timestamp(text, unit(timestamp)).map(|ticks| ticks.to_string()),
+    }
+}
+
+/// The text we write for the number.
+fn written(data_type: &str, number: &str) -> String {
+    match data_type {
+        "date" => render_date(number.parse().unwrap()),
+        "timestamptz" => render_timestamp_tz(number.parse().unwrap()),
+        "uint64" => number.parse::<u64>().unwrap().to_string(),
+        "int128" | "uint128" => render_wide(i256::from_string(number).unwrap()),
         "timetz" => {
             let (micros, offset) = number.split_once(' ').unwrap();
-            let written = render_time_tz(micros.parse().unwrap(), offset.parse().unwrap());
-            (
-                written,
-                parse_time_tz(text).map(|(micros, offset)| format!("{micros} {offset}")),
-            )
+            render_time_tz(micros.parse().unwrap(), offset.parse().unwrap())
         }
-        timestamp => {
-            let unit = unit(timestamp);
-            (
-                render_timestamp(number.parse().unwrap(), unit),
-                shown(parse_timestamp(text, unit)),
-            )
-        }
+        timestamp => render_timestamp(number.parse().unwrap(), unit(timestamp)),
     }
 }
 
@@ -69,88 +58,104 @@ fn texts_are_byte_for_byte_duckdbs_own_and_read_back_to_the_same_number() {
             parts.next().unwrap(),
             parts.next().unwrap(),
         );
-        let (written, read) = both_ways(data_type, number, text);
-        assert_eq!(written, text, "{data_type} {number}");
-        assert_eq!(read.as_deref(), Some(number), "{data_type} '{text}'");
+        assert_eq!(written(data_type, number), text, "{data_type} {number}");
+        assert_eq!(
+            read(data_type, text).as_deref(),
+            Some(number),
+            "{data_type} '{text}'"
+        );
         count += 1;
     }
     assert!(count > 900, "{count} texts");
 }
 
+/// Texts that are not as DuckDB writes a value of the type.
+const FOREIGN: [(&str, &[&str]); 7] = [
+    (
+        "date",
+        &[
+            "",
+            "2024-1-1",
+            "2024-02-30",
+            "2023-02-29",
+            "24-01-01",
+            "02024-01-01",
+            "+2024-01-01",
+            "2024-01-01 ",
+            "0000-01-01",
+            "2024-01-01 (bc)",
+            "2024-01-01(BC)",
+            "Infinity",
+            "inf",
+            "5881580-07-11",
+            "5877642-06-24 (BC)",
+            "99999999999999999999-01-01",
+            "2024-+1-01",
+        ],
+    ),
+    (
+        "timestamp",
+        &[
+            "2024-01-01",
+            "2024-01-01T00:00:00",
+            "2024-01-01 00:00",
+            "2024-01-01 00:00:00.",
+            "2024-01-01 00:00:00.10",
+            "2024-01-01 00:00:00.0",
+            "2024-01-01 24:00:00",
+            "2024-01-01 00:60:00",
+            "2024-01-01 00:00:60",
+            "2024-01-01 00:00:00+00",
+            "294247-01-10 04:00:54.775808",
+            "2024-01-01  00:00:00",
+            "2024-01-01 00:00:00.1234567",
+        ],
+    ),
+    ("timestamp_s", &["2024-01-01 00:00:00.1"]),
+    (
+        "timestamptz",
+        &[
+            "2024-01-01 00:00:00",
+            "2024-01-01 00:00:00-05",
+            "2024-01-01 00:00:00+00:00",
+            "infinity+00",
+        ],
+    ),
+    (
+        "uint64",
+        &["", "+1", "01", "-0", "1.0", "1e3", " 1", "18446744073709551616"],
+    ),
+    (
+        "int128",
+        &[
+            "",
+            "-",
+            "+1",
+            "01",
+            "-0",
+            "0x1",
+            "340282366920938463463374607431768211456",
+            "-170141183460469231731687303715884105729",
+        ],
+    ),
+    (
+        "timetz",
+        &[
+            "12:00:00",
+            "12:00:00+0",
+            "12:00:00+00:00",
+            "25:00:00+00",
+            "12:00:00+01:00:00",
+        ],
+    ),
+];
+
 #[test]
 fn a_text_that_duckdb_would_write_otherwise_is_refused() {
-    let dates = [
-        "",
-        "2024-1-1",
-        "2024-02-30",
-        "2023-02-29",
-        "24-01-01",
-        "02024-01-01",
-        "+2024-01-01",
-        "2024-01-01 ",
-        "0000-01-01",
-        "2024-01-01 (bc)",
-        "2024-01-01(BC)",
-        "Infinity",
-        "inf",
-        "5881580-07-11",
-        "5877642-06-24 (BC)",
-        "99999999999999999999-01-01",
-        "2024-+1-01",
-    ];
-    for text in dates {
-        assert_eq!(parse_date(text), None, "{text}");
-    }
-    let timestamps = [
-        "2024-01-01",
-        "2024-01-01T00:00:00",
-        "2024-01-01 00:00",
-        "2024-01-01 00:00:00.",
-        "2024-01-01 00:00:00.10",
-        "2024-01-01 00:00:00.0",
-        "2024-01-01 24:00:00",
-        "2024-01-01 00:60:00",
-        "2024-01-01 00:00:60",
-        "2024-01-01 00:00:00+00",
-        "294247-01-10 04:00:54.775808",
-        "2024-01-01  00:00:00",
-        "2024-01-01 00:00:00.1234567",
-    ];
-    for text in timestamps {
-        assert_eq!(parse_timestamp(text, TimeUnit::Microsecond), None, "{text}");
-    }
-    assert_eq!(parse_timestamp("2024-01-01 00:00:00.1", TimeUnit::Second), None);
-    for text in [
-        "2024-01-01 00:00:00",
-        "2024-01-01 00:00:00-05",
-        "2024-01-01 00:00:00+00:00",
-        "infinity+00",
-    ] {
-        assert_eq!(parse_timestamp_tz(text), None, "{text}");
-    }
-    for text in ["", "+1", "01", "-0", "1.0", "1e3", " 1", "18446744073709551616"] {
-        assert_eq!(parse_u64(text), None, "{text}");
-    }
-    for text in [
-        "",
-        "-",
-        "+1",
-        "01",
-        "-0",
-        "0x1",
-        "340282366920938463463374607431768211456",
-        "-170141183460469231731687303715884105729",
-    ] {
-        assert_eq!(parse_wide(text), None, "{text}");
-    }
-    for text in [
-        "12:00:00",
-        "12:00:00+0",
-        "12:00:00+00:00",
-        "25:00:00+00",
-        "12:00:00+01:00:00",
-    ] {
-        assert_eq!(parse_time_tz(text), None, "{text}");
+    for (data_type, texts) in FOREIGN {
+        for text in texts {
+            assert_eq!(read(data_type, text), None, "{data_type} '{text}'");
+        }
     }
     for text in [
         "1 month",

@@ -5,14 +5,18 @@ use moraine_tables::{Filter, Relation, Value, delete, insert, update};
 use crate::support::{Lake, Null, addresses, row, rows, uuid};
 
 /// Rows of every relation that is inserted like any other, parents before what belongs to them.
-fn samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
+fn samples() -> Samples {
     let mut samples = entity_samples();
+    samples.extend(macro_and_tag_samples());
     samples.extend(file_samples());
+    samples.extend(file_detail_samples());
     samples.extend(detail_samples());
     samples
 }
 
-fn entity_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
+type Samples = Vec<(Relation, Vec<Vec<Value>>)>;
+
+fn entity_samples() -> Samples {
     vec![
         (
             Relation::Schema,
@@ -58,6 +62,11 @@ fn entity_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
                 ],
             ],
         ),
+    ]
+}
+
+fn macro_and_tag_samples() -> Samples {
+    vec![
         (Relation::Macro, vec![row![0, 11, "m", 1, Null]]),
         (
             Relation::MacroImpl,
@@ -92,7 +101,7 @@ fn entity_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
     ]
 }
 
-fn file_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
+fn file_samples() -> Samples {
     vec![
         (
             Relation::DataFile,
@@ -139,6 +148,11 @@ fn file_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
             Relation::FilePartitionValue,
             vec![row![1, 7, 0, "2024"], row![1, 7, 1, Null], row![2, 7, 0, ""]],
         ),
+    ]
+}
+
+fn file_detail_samples() -> Samples {
+    vec![
         (
             Relation::DeleteFile,
             vec![
@@ -190,7 +204,7 @@ fn file_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
     ]
 }
 
-fn detail_samples() -> Vec<(Relation, Vec<Vec<Value>>)> {
+fn detail_samples() -> Samples {
     vec![
         (Relation::TableStats, vec![row![7, 20, 20, 200], row![8, 0, 0, 0]]),
         (

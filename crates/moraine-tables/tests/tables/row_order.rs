@@ -1,8 +1,8 @@
 //! DuckLake reads without `ORDER BY` and relies on rows coming in the order they were inserted.
 
-use moraine_tables::{Comparison, Filter, Relation, Value, insert, update};
+use moraine_tables::{Comparison, Filter, Relation, Value, update};
 
-use crate::support::{Lake, Null, addresses, row, rows, uuid};
+use crate::support::{Lake, Null, addresses, put, row, rows, uuid};
 
 /// The values of one column, in the order of rows.
 fn ids(rows: &[Vec<Value>], column: usize) -> Vec<i64> {
@@ -50,15 +50,11 @@ async fn versions_come_by_begin_snapshot_then_id_whether_ended_or_not() {
     for (relation, end, id_column, make) in cases {
         let lake = Lake::new().await;
         let mut tx = lake.begin_snapshot().await;
-        insert(&mut tx, relation, vec![make(30, 1), make(20, 1)])
-            .await
-            .unwrap();
+        put(&mut tx, relation, vec![make(30, 1), make(20, 1)]).await;
         end_all(&mut tx, relation, end, 5).await;
-        insert(&mut tx, relation, vec![make(25, 5), make(20, 5), make(10, 5)])
-            .await
-            .unwrap();
+        put(&mut tx, relation, vec![make(25, 5), make(20, 5), make(10, 5)]).await;
         end_all(&mut tx, relation, end, 9).await;
-        insert(&mut tx, relation, vec![make(5, 9)]).await.unwrap();
+        put(&mut tx, relation, vec![make(5, 9)]).await;
         assert_eq!(
             ids(&rows(&tx, relation).await, id_column),
             [20, 30, 10, 20, 25, 5],
@@ -72,9 +68,7 @@ async fn schemas_come_by_begin_snapshot_after_main() {
     let lake = Lake::new().await;
     let mut tx = lake.begin_snapshot().await;
     let schema = |id: i64, begin: i64| row![id, uuid(1), begin, Null, "s", "s/", true];
-    insert(&mut tx, Relation::Schema, vec![schema(3, 2), schema(9, 1)])
-        .await
-        .unwrap();
+    put(&mut tx, Relation::Schema, vec![schema(3, 2), schema(9, 1)]).await;
     assert_eq!(ids(&rows(&tx, Relation::Schema).await, 0), [0, 9, 3]);
 }
 
@@ -87,17 +81,14 @@ async fn files_come_by_id_across_tables_and_versions() {
             id, table, 1, Null, Null, "p", true, "parquet", 1, 1, 1, 0, Null, Null, Null, Null
         ]
     };
-    insert(&mut tx, Relation::DataFile, vec![file(8, 1), file(2, 2)])
-        .await
-        .unwrap();
+    put(&mut tx, Relation::DataFile, vec![file(8, 1), file(2, 2)]).await;
     end_all(&mut tx, Relation::DataFile, 3, 4).await;
-    insert(
+    put(
         &mut tx,
         Relation::DataFile,
         vec![file(5, 1), file(1, 3), file(9, 1)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(ids(&rows(&tx, Relation::DataFile).await, 0), [1, 2, 5, 8, 9]);
     let values = vec![
         row![8, 1, 1, "b"],
@@ -105,9 +96,7 @@ async fn files_come_by_id_across_tables_and_versions() {
         row![8, 1, 0, "a"],
         row![2, 2, 0, "c"],
     ];
-    insert(&mut tx, Relation::FilePartitionValue, values)
-        .await
-        .unwrap();
+    put(&mut tx, Relation::FilePartitionValue, values).await;
     let expected = vec![
         row![2, 2, 0, "c"],
         row![5, 1, 0, "x"],
@@ -118,27 +107,23 @@ async fn files_come_by_id_across_tables_and_versions() {
 
     let delete_file =
         |id: i64, table: i64| row![id, table, 1, Null, 8, "d", true, "parquet", 1, 1, 1, Null, Null];
-    insert(
+    put(
         &mut tx,
         Relation::DeleteFile,
         vec![delete_file(7, 1), delete_file(3, 2)],
     )
-    .await
-    .unwrap();
+    .await;
     end_all(&mut tx, Relation::DeleteFile, 3, 4).await;
-    insert(&mut tx, Relation::DeleteFile, vec![delete_file(4, 1)])
-        .await
-        .unwrap();
+    put(&mut tx, Relation::DeleteFile, vec![delete_file(4, 1)]).await;
     assert_eq!(ids(&rows(&tx, Relation::DeleteFile).await, 0), [3, 4, 7]);
 
     let gone = |id: i64| row![id, "p", true, Value::TimestampTz(0)];
-    insert(
+    put(
         &mut tx,
         Relation::FilesScheduledForDeletion,
         vec![gone(9), gone(4)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         ids(&rows(&tx, Relation::FilesScheduledForDeletion).await, 0),
         [4, 9]
@@ -151,43 +136,36 @@ async fn statistics_come_by_their_ids() {
     let mut tx = lake.begin_snapshot().await;
     let stats = |file: i64, table: i64, column: i64| row![file, table, column, 1, 1, 0, "a", "b", Null, Null];
     let inserted = vec![stats(4, 1, 2), stats(4, 1, 1), stats(2, 1, 9), stats(3, 2, 1)];
-    insert(&mut tx, Relation::FileColumnStats, inserted)
-        .await
-        .unwrap();
+    put(&mut tx, Relation::FileColumnStats, inserted).await;
     let expected = vec![stats(2, 1, 9), stats(4, 1, 1), stats(4, 1, 2), stats(3, 2, 1)];
     assert_eq!(rows(&tx, Relation::FileColumnStats).await, expected);
     let variant = |file: i64, path: &str| row![file, 1, 1, path, "int64", 1, 1, 1, "1", "1", Null, Null];
-    insert(&mut tx, Relation::FileColumnStats, vec![stats(1, 1, 1)])
-        .await
-        .unwrap();
-    insert(
+    put(&mut tx, Relation::FileColumnStats, vec![stats(1, 1, 1)]).await;
+    put(
         &mut tx,
         Relation::FileVariantStats,
         vec![variant(4, "z"), variant(4, "a"), variant(1, "m")],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::FileVariantStats).await,
         vec![variant(1, "m"), variant(4, "z"), variant(4, "a")]
     );
 
-    insert(
+    put(
         &mut tx,
         Relation::TableStats,
         vec![row![3, 1, 1, 1], row![1, 1, 1, 1]],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(ids(&rows(&tx, Relation::TableStats).await, 0), [1, 3]);
     let column = |table: i64, column: i64| row![table, column, true, Null, "a", "b", Null];
-    insert(
+    put(
         &mut tx,
         Relation::TableColumnStats,
         vec![column(2, 1), column(1, 9), column(1, 2)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::TableColumnStats).await,
         vec![column(1, 2), column(1, 9), column(2, 1)]
@@ -195,24 +173,22 @@ async fn statistics_come_by_their_ids() {
 }
 
 #[tokio::test]
-async fn embedded_rows_come_as_stored_under_the_order_of_their_records() {
+async fn parts_of_macros_come_as_stored_under_the_order_of_their_macros() {
     let lake = Lake::new().await;
     let mut tx = lake.begin_snapshot().await;
-    insert(
+    put(
         &mut tx,
         Relation::Macro,
         vec![row![0, 4, "n", 1, Null], row![0, 3, "m", 2, Null]],
     )
-    .await
-    .unwrap();
+    .await;
     let implementation = |id: i64, number: i64| row![id, number, "duckdb", "1", "scalar"];
-    insert(
+    put(
         &mut tx,
         Relation::MacroImpl,
         vec![implementation(3, 0), implementation(4, 1), implementation(4, 0)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::MacroImpl).await,
         vec![implementation(4, 1), implementation(4, 0), implementation(3, 0)]
@@ -226,9 +202,7 @@ async fn embedded_rows_come_as_stored_under_the_order_of_their_records() {
         parameter(4, 0, 0, "y"),
         parameter(4, 1, 0, "x"),
     ];
-    insert(&mut tx, Relation::MacroParameters, inserted)
-        .await
-        .unwrap();
+    put(&mut tx, Relation::MacroParameters, inserted).await;
     let expected = vec![
         parameter(4, 1, 0, "x"),
         parameter(4, 0, 0, "y"),
@@ -236,63 +210,62 @@ async fn embedded_rows_come_as_stored_under_the_order_of_their_records() {
         parameter(3, 0, 1, "a"),
     ];
     assert_eq!(rows(&tx, Relation::MacroParameters).await, expected);
+}
 
-    insert(
+#[tokio::test]
+async fn parts_of_layouts_and_mappings_come_as_stored_under_the_order_of_their_records() {
+    let lake = Lake::new().await;
+    let mut tx = lake.begin_snapshot().await;
+    put(
         &mut tx,
         Relation::PartitionInfo,
         vec![row![6, 1, 2, Null], row![7, 1, 1, 2]],
     )
-    .await
-    .unwrap();
+    .await;
     let column = |id: i64, key: i64| row![id, 1, key, 1, "identity"];
-    insert(
+    put(
         &mut tx,
         Relation::PartitionColumn,
         vec![column(6, 1), column(6, 0), column(7, 0)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::PartitionColumn).await,
         vec![column(7, 0), column(6, 1), column(6, 0)]
     );
 
-    insert(
+    put(
         &mut tx,
         Relation::SortInfo,
         vec![row![9, 1, 2, Null], row![8, 1, 1, 2]],
     )
-    .await
-    .unwrap();
+    .await;
     let expression = |id: i64, key: i64| row![id, 1, key, "e", "duckdb", "ASC", "NULLS_LAST"];
-    insert(
+    put(
         &mut tx,
         Relation::SortExpression,
         vec![expression(9, 1), expression(9, 0), expression(8, 0)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::SortExpression).await,
         vec![expression(8, 0), expression(9, 1), expression(9, 0)]
     );
 
-    insert(
+    put(
         &mut tx,
         Relation::ColumnMapping,
         vec![row![5, 1, "map_by_name"], row![2, 9, "map_by_name"]],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(ids(&rows(&tx, Relation::ColumnMapping).await, 0), [2, 5]);
     let name = |id: i64, column: i64| row![id, column, "n", 1, Null, false];
-    insert(
+    put(
         &mut tx,
         Relation::NameMapping,
         vec![name(5, 1), name(5, 0), name(2, 0)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::NameMapping).await,
         vec![name(2, 0), name(5, 1), name(5, 0)]
@@ -304,13 +277,12 @@ async fn tags_come_by_begin_snapshot_then_object() {
     let lake = Lake::new().await;
     let mut tx = lake.begin_snapshot().await;
     let tag = |object: i64, begin: i64, key: &str| row![object, begin, Null, key, "v"];
-    insert(
+    put(
         &mut tx,
         Relation::Tag,
         vec![tag(9, 1, "b"), tag(9, 1, "a"), tag(2, 3, "c"), tag(2, 1, "d")],
     )
-    .await
-    .unwrap();
+    .await;
     let expected = vec![tag(2, 1, "d"), tag(9, 1, "b"), tag(9, 1, "a"), tag(2, 3, "c")];
     assert_eq!(rows(&tx, Relation::Tag).await, expected);
     let column = |id: i64| {
@@ -318,17 +290,14 @@ async fn tags_come_by_begin_snapshot_then_object() {
             id, 1, Null, 1, id, "c", "int32", Null, Null, true, Null, Null, Null
         ]
     };
-    insert(&mut tx, Relation::Column, vec![column(1), column(2)])
-        .await
-        .unwrap();
+    put(&mut tx, Relation::Column, vec![column(1), column(2)]).await;
     let tag = |column: i64, begin: i64| row![1, column, begin, Null, "comment", "v"];
-    insert(
+    put(
         &mut tx,
         Relation::ColumnTag,
         vec![tag(2, 1), tag(1, 4), tag(1, 1)],
     )
-    .await
-    .unwrap();
+    .await;
     assert_eq!(
         rows(&tx, Relation::ColumnTag).await,
         vec![tag(1, 1), tag(2, 1), tag(1, 4)]
@@ -345,13 +314,12 @@ async fn snapshots_and_schema_versions_come_in_time() {
     assert_eq!(ids(&lake.rows(Relation::SnapshotChanges).await, 0), [0, 1, 2, 3]);
     let mut tx = lake.begin_snapshot().await;
     let version = |begin: i64, table: i64| row![begin, begin, table];
-    insert(
+    put(
         &mut tx,
         Relation::SchemaVersions,
         vec![version(5, 1), version(2, 9), version(2, 3), version(1, 9)],
     )
-    .await
-    .unwrap();
+    .await;
     let expected = vec![version(1, 9), version(2, 3), version(2, 9), version(5, 1)];
     assert_eq!(rows(&tx, Relation::SchemaVersions).await, expected);
 }
@@ -408,9 +376,7 @@ async fn registrations_come_by_table_then_schema_version_whether_their_table_exi
         ]
     };
     let inserted = vec![registration(9, 1), registration(2, 7), registration(2, 3)];
-    insert(&mut tx, Relation::InlinedDataTables, inserted)
-        .await
-        .unwrap();
+    put(&mut tx, Relation::InlinedDataTables, inserted).await;
     let columns = vec![moraine_tables::Column::new(
         "c",
         moraine_tables::ColumnType::Int32,

@@ -77,6 +77,11 @@ impl Lake {
     }
 }
 
+/// Inserts rows that fit.
+pub(crate) async fn put(tx: &mut CatalogTransaction, relation: Relation, rows: Vec<Vec<Value>>) {
+    insert(tx, relation, rows).await.unwrap();
+}
+
 pub(crate) async fn rows(tx: &CatalogTransaction, relation: Relation) -> Vec<Vec<Value>> {
     rows_where(tx, relation, Filter::all()).await
 }
