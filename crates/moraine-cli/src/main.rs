@@ -1,2 +1,42 @@
-//! The `moraine` command.
-fn main() {}
+//! The `moraine` command: arguments, logging and exit codes. What a command does is in the module named after it; what
+//! a store or a server is, in their crates.
+
+mod arguments;
+mod attach;
+mod info;
+mod report;
+mod serve;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // With stderr gone there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "moraine: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(arguments.log_level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match arguments.command {
+            Command::Serve(options) => serve::run(options).await,
+            Command::Info(options) => info::run(options).await,
+        }
+    })
+}

@@ -1,0 +1,92 @@
+//! The command line: what can be asked for, with the help texts.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Parser, Subcommand};
+use moraine_store::StoreUrl;
+use tracing_subscriber::EnvFilter;
+
+const URL_HELP: &str = "\
+Where the lakes are: a folder (./lake, /srv/lake, file:///srv/lake), a bucket (s3://bucket/prefix, gs://bucket/prefix,
+az://container/prefix; credentials come from the usual AWS_*, GOOGLE_* and AZURE_* variables), or memory://name";
+
+/// Source: PostgreSQL (NAMEDATALEN - 1).
+const DATABASE_NAME_BYTES_MAX: usize = 63;
+
+/// DuckLake catalogs kept in object storage.
+#[derive(Debug, Parser)]
+#[command(name = "moraine", version, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// What is logged to standard error: error, warn, info, debug or trace, or a filter such as
+    /// `info,moraine_server=debug`
+    #[arg(long, global = true, default_value = "warn", env = "MORAINE_LOG", value_parser = filter)]
+    pub(crate) log_level: EnvFilter,
+}
+
+/// What `moraine` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the lakes below a URL to DuckDB and every other DuckLake client that speaks to a Postgres catalog
+    ///
+    /// Prints the ATTACH statement to paste into DuckDB. A lake that does not exist yet is made by the first ATTACH;
+    /// the database name in it, and the METADATA_SCHEMA if one is given, choose the lake. Ctrl-C ends the server.
+    Serve(ServeOptions),
+
+    /// Show what a store, or each store below a URL, holds
+    ///
+    /// Reads only: a server that runs on the store goes on undisturbed.
+    Info(InfoOptions),
+}
+
+/// Arguments of `moraine serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeOptions {
+    #[arg(value_name = "URL", help = "Where the lakes are", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Address and port to listen on; port 0 takes a free one. Only loopback addresses: clients are not asked for a
+    /// password yet
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+
+    /// The DATA_PATH of the printed ATTACH statement, where DuckDB keeps the lake's Parquet files
+    /// [default: <URL>/data/<DATABASE>/public/]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data_path: Option<String>,
+
+    /// The database name in the printed ATTACH statement; each name is a lake of its own
+    #[arg(long, value_name = "NAME", default_value = "lake", value_parser = database_name)]
+    pub(crate) database: String,
+}
+
+/// Arguments of `moraine info`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoOptions {
+    #[arg(value_name = "URL", help = "The lakes' URL, or that of one store", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn filter(text: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(text).map_err(|error| error.to_string())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:5433 or [::1]:5433".to_owned())
+}
+
+fn database_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > DATABASE_NAME_BYTES_MAX {
+        return Err(format!(
+            "a database name has 1 to {DATABASE_NAME_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(text.to_owned())
+}
