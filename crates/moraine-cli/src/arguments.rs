@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand};
 use moraine_store::StoreUrl;
 use tracing_subscriber::EnvFilter;
 
-const URL_HELP: &str = "\
-Where the lakes are: a folder (./lake, /srv/lake, file:///srv/lake), a bucket (s3://bucket/prefix, gs://bucket/prefix,
-az://container/prefix; credentials come from the usual AWS_*, GOOGLE_* and AZURE_* variables), or memory://name";
+const URL_HELP: &str = "Where the lakes are: a folder (./lake, /srv/lake, file:///srv/lake), a bucket (s3://bucket/prefix, \
+    gs://bucket/prefix, az://container/prefix; credentials come from the usual AWS_*, GOOGLE_* and AZURE_* variables), or \
+    memory://name, which is gone when the server ends";
 
 /// Source: PostgreSQL (NAMEDATALEN - 1).
 const DATABASE_NAME_BYTES_MAX: usize = 63;

@@ -76,7 +76,7 @@ pub(crate) fn one(store: &Store) -> String {
         );
     }
     text += &format!(
-        "log       {} write-ahead objects to replay at most, manifest {}, opened by {} writers so far\n",
+        "log       at most {} write-ahead objects to replay (manifest {}, writer epoch {})\n",
         store.storage.wal_objects, store.storage.manifest, store.storage.writer_epoch
     );
     text += &format!("\n{}\n\n{}", kinds_table(census), subspaces_table(store));
@@ -246,7 +246,7 @@ fn json_store(store: &Store) -> Value {
 
 fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(header.to_vec());
     table
 }
