@@ -139,7 +139,8 @@ macro_rules! messages {
 
 messages! {
     SchemaValue { schema_id, schema_uuid, begin_snapshot, end_snapshot, schema_name, path, path_is_relative, null_fields },
-    TableValue { table_id, table_uuid, begin_snapshot, end_snapshot, schema_id, table_name, path, path_is_relative, next_column_id, null_fields },
+    TableValue { table_id, table_uuid, begin_snapshot, end_snapshot, schema_id, table_name, path, path_is_relative, next_column_id, null_fields, stray_column_tags },
+    StrayColumnTag { column_id, tag },
     ViewValue { view_id, view_uuid, begin_snapshot, end_snapshot, schema_id, view_name, dialect, sql, column_aliases, null_fields },
     MacroValue { macro_id, begin_snapshot, end_snapshot, schema_id, macro_name, implementations, null_fields },
     MacroImplementation { impl_id, dialect, sql, macro_type, parameters, null_fields },
