@@ -17,7 +17,7 @@ use crate::derive::{self, Pair};
 use crate::error::CommitFailure;
 use crate::genesis;
 use crate::snapshot::{self, Deletions};
-use crate::transaction::{Creation, Staged};
+use crate::transaction::Staged;
 use crate::validate;
 
 /// What of a batch other records follow from.
@@ -248,7 +248,7 @@ fn write_snapshot(
     let tables = versions.map(|(table_id, _)| *table_id).collect();
     let complete = snapshot::with_facts(merged, tables, &touched.deletions);
     staging.put(&SnapshotKey { snapshot_id }, &complete)?;
-    if staged.creation == Creation::No
+    if !staged.creating
         && let Some(changelog) = derive::changelog(staging.writes())
     {
         staging.put(&ChangelogKey { snapshot_id }, &changelog)?;

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::error::{CommitFailure, StageError};
 use crate::genesis;
 use crate::premise::{self, Verdict};
-use crate::transaction::{Creation, Staged};
+use crate::transaction::Staged;
 use crate::{batch, derive};
 
 /// How often a batch is taken to the store before the client is told to begin again. Each lost try means that another
@@ -33,7 +33,6 @@ pub struct Committed {
 struct Batch {
     base: Arc<dyn View>,
     premise: Option<HeadValue>,
-    creation: Creation,
     minted: Option<u64>,
     writes: WriteSet,
 }
@@ -62,14 +61,12 @@ pub(crate) async fn run(
     }
     let work = async move {
         let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
-        let creation = staged.creation;
         let base = Arc::clone(staging.base());
         let writes = batch::finish(staging, premise.as_ref(), staged).await?;
         catalog.check_batch_bytes(writes.bytes())?;
         let batch = Batch {
             base,
             premise,
-            creation,
             minted,
             writes,
         };
@@ -130,12 +127,7 @@ async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailur
         );
         return Err(CommitFailure::Constraint { detail });
     }
-    match premise::judge(
-        batch.creation,
-        batch.premise.as_ref(),
-        head.as_ref(),
-        batch.minted,
-    ) {
+    match premise::judge(batch.premise.as_ref(), head.as_ref(), batch.minted) {
         Verdict::Apply => {}
         Verdict::CompareRecords => compare_records(batch, transaction.as_ref()).await?,
         Verdict::Adopt => {

@@ -3,8 +3,6 @@
 
 use moraine_codec::proto::HeadValue;
 
-use crate::transaction::Creation;
-
 /// What is to be done with a batch, given the head it was built on and the head there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -21,16 +19,13 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Judges a batch that was built on `premise`, mints the snapshot `minted` (if any), and finds `head`.
-pub(crate) fn judge(
-    creation: Creation,
-    premise: Option<&HeadValue>,
-    head: Option<&HeadValue>,
-    minted: Option<u64>,
-) -> Verdict {
-    match (creation, premise, head) {
-        (Creation::No, premise, head) if premise == head => Verdict::Apply,
-        (Creation::No, Some(premise), Some(head)) => match minted {
+/// Judges a batch that was built on `premise` (`None`: it creates the lake), mints the snapshot `minted` (if any), and
+/// finds `head`.
+pub(crate) fn judge(premise: Option<&HeadValue>, head: Option<&HeadValue>, minted: Option<u64>) -> Verdict {
+    match (premise, head) {
+        (None, Some(_)) => Verdict::Adopt,
+        (premise, head) if premise == head => Verdict::Apply,
+        (Some(premise), Some(head)) => match minted {
             Some(minted) if head.snapshot_id != premise.snapshot_id => Verdict::Conflict {
                 detail: format!(
                     "snapshot {} was committed while snapshot {minted} was being built on {}",
@@ -39,13 +34,8 @@ pub(crate) fn judge(
             },
             _ => Verdict::CompareRecords,
         },
-        (Creation::No, _, _) => Verdict::Conflict {
-            detail: "the lake appeared or vanished meanwhile".to_owned(),
-        },
-        (Creation::Creating | Creation::Adopting, _, Some(_)) => Verdict::Adopt,
-        (Creation::Creating, _, None) => Verdict::Apply,
-        (Creation::Adopting, _, None) => Verdict::Conflict {
-            detail: "the lake that was being created vanished again".to_owned(),
+        (_, None) => Verdict::Conflict {
+            detail: "the lake vanished meanwhile".to_owned(),
         },
     }
 }
@@ -67,7 +57,6 @@ pub(crate) fn next_head(head: Option<&HeadValue>, minted: Option<u64>) -> HeadVa
 #[cfg(test)]
 mod tests {
     use super::{Verdict, judge, next_head};
-    use crate::transaction::Creation;
     use moraine_codec::proto::HeadValue;
 
     fn head(snapshot_id: u64, batch_seq: u64) -> HeadValue {
@@ -80,7 +69,7 @@ mod tests {
     #[test]
     fn a_moved_snapshot_refuses_a_snapshot_and_a_moved_batch_asks_for_a_comparison() {
         let premise = head(4, 9);
-        let judged = |head: &HeadValue, minted| judge(Creation::No, Some(&premise), Some(head), minted);
+        let judged = |head: &HeadValue, minted| judge(Some(&premise), Some(head), minted);
         assert_eq!(judged(&head(4, 9), Some(5)), Verdict::Apply);
         assert_eq!(judged(&head(4, 10), Some(5)), Verdict::CompareRecords);
         assert_eq!(judged(&head(5, 10), None), Verdict::CompareRecords);
@@ -90,15 +79,8 @@ mod tests {
     #[test]
     fn a_lake_that_is_there_is_adopted_by_who_wanted_to_create_it() {
         let there = head(0, 0);
-        assert_eq!(judge(Creation::Creating, None, None, Some(0)), Verdict::Apply);
-        assert_eq!(
-            judge(Creation::Creating, None, Some(&there), Some(0)),
-            Verdict::Adopt
-        );
-        assert_eq!(
-            judge(Creation::Adopting, None, Some(&there), Some(0)),
-            Verdict::Adopt
-        );
+        assert_eq!(judge(None, None, Some(0)), Verdict::Apply);
+        assert_eq!(judge(None, Some(&there), Some(0)), Verdict::Adopt);
     }
 
     #[test]

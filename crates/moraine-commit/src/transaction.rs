@@ -29,7 +29,9 @@ pub struct CatalogTransaction {
 /// What has been staged, besides the records themselves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Staged {
-    pub(crate) creation: Creation,
+    /// Whether this transaction creates the lake. If somebody else has meanwhile, and it is the same lake, its commit is a
+    /// no-op.
+    pub(crate) creating: bool,
     /// The snapshot this transaction mints, as inserted.
     pub(crate) snapshot: Option<SnapshotValue>,
     pub(crate) changes: Option<SnapshotChanges>,
@@ -44,22 +46,12 @@ pub(crate) struct Staged {
 impl Staged {
     /// Whether there is nothing to write or to check.
     pub(crate) fn is_empty(&self) -> bool {
-        self.creation == Creation::No
+        !self.creating
             && self.snapshot.is_none()
             && self.changes.is_none()
             && self.removed_changes.is_empty()
             && self.pending_registrations.is_empty()
     }
-}
-
-/// Whether the transaction creates the lake.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Creation {
-    #[default]
-    No,
-    Creating,
-    /// Somebody else created the lake meanwhile; if it is the same lake, committing is a no-op.
-    Adopting,
 }
 
 /// A state of a transaction to go back to when a statement fails half way. Valid until the transaction goes back to an
@@ -84,13 +76,13 @@ impl CatalogTransaction {
     /// Whether the pinned view shows a lake, or this transaction is creating one.
     #[must_use]
     pub fn exists(&self) -> bool {
-        self.premise.is_some() || self.staged.creation != Creation::No
+        self.premise.is_some() || self.staged.creating
     }
 
     /// Whether this transaction is creating the lake.
     #[must_use]
     pub fn is_creating(&self) -> bool {
-        self.staged.creation != Creation::No
+        self.staged.creating
     }
 
     /// The head the pinned view shows; `None` where there is no lake.
@@ -151,12 +143,9 @@ impl CatalogTransaction {
         }
         let slot = self.catalog.take_slot().await?;
         let newest = self.catalog.store().view()?;
-        if newest.value(&HeadKey {}).await?.is_some() {
-            self.staged.creation = Creation::Adopting;
-            return Ok(());
-        }
-        self.slot = Some(slot);
-        self.staged.creation = Creation::Creating;
+        // Where the lake has come to be meanwhile there is nothing to keep others from.
+        self.slot = newest.value(&HeadKey {}).await?.is_none().then_some(slot);
+        self.staged.creating = true;
         Ok(())
     }
 
@@ -210,7 +199,7 @@ impl CatalogTransaction {
             );
             return Err(StageError::Constraint { detail });
         }
-        if self.staged.creation == Creation::No {
+        if !self.staged.creating {
             self.win_race(value.snapshot_id).await?;
         }
         self.staging.put(

@@ -8,7 +8,7 @@ use moraine_keys::{CurrentKey, EntityKey, Key};
 use moraine_store::WriteSet;
 
 use crate::error::CommitFailure;
-use crate::transaction::{Creation, Staged};
+use crate::transaction::Staged;
 use moraine_keys::{Kind, SnapshotKey};
 
 /// Checks what needs no reading: the two rows of a snapshot, deletions of snapshots, registrations of inlined tables.
@@ -23,7 +23,7 @@ pub(crate) fn staged(staged: &Staged, writes: &WriteSet) -> Result<(), CommitFai
              both in one transaction",
             changes.snapshot_id
         ))),
-        (None, None) if staged.creation != Creation::No => Err(refuse(
+        (None, None) if staged.creating => Err(refuse(
             "a lake is created with its first snapshot, but none was inserted".to_owned(),
         )),
         _ => Ok(()),

@@ -1,4 +1,3 @@
-use moraine_codec::proto::ColumnTag;
 use moraine_keys::{ColumnKey, History, TableKey};
 use std::sync::Arc;
 
@@ -100,48 +99,4 @@ async fn a_table_that_is_replaced_by_deletion_and_insertion_keeps_its_counter() 
     let again = vec![remove(&TableKey { table_id: 1 }), insert(table(1, 3, "t"))];
     commit(&catalog, "", again).await;
     assert_eq!(next_column_id(&catalog).await, 7);
-}
-
-#[tokio::test]
-async fn tags_of_a_column_outlive_its_versions() {
-    let (catalog, _) = lake().await;
-    let mut tagged = column(1, 1, 1, "a");
-    tagged.1.tags = vec![ColumnTag {
-        begin_snapshot: 1,
-        key: "comment".to_owned(),
-        value: "x".to_owned(),
-        ..Default::default()
-    }];
-    commit(
-        &catalog,
-        "",
-        vec![insert(table(1, 1, "t")), insert(tagged.clone())],
-    )
-    .await;
-    let key = ColumnKey {
-        table_id: 1,
-        column_id: 1,
-    };
-    let renamed = vec![
-        replace(&key, ended(tagged.clone(), 2)),
-        insert(column(1, 1, 2, "b")),
-    ];
-    commit(&catalog, "altered_table:1", renamed).await;
-    let now = value(&catalog, &key).await.unwrap();
-    assert_eq!((now.column_name.as_str(), &now.tags), ("b", &tagged.1.tags));
-    // Another column inherits nothing.
-    commit(&catalog, "altered_table:1", vec![insert(column(1, 2, 3, "c"))]).await;
-    assert_eq!(
-        value(
-            &catalog,
-            &ColumnKey {
-                table_id: 1,
-                column_id: 2
-            }
-        )
-        .await
-        .unwrap()
-        .tags,
-        []
-    );
 }

@@ -5,6 +5,7 @@
 mod cancelled_commits;
 mod changes_grammar;
 mod column_identity;
+mod column_tags;
 mod directories;
 mod genesis;
 mod history_against_rows;
