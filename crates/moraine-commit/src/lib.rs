@@ -55,6 +55,7 @@ mod premise;
 mod presence;
 mod rules;
 mod snapshot;
+mod tags;
 mod transaction;
 mod validate;
 pub mod views;

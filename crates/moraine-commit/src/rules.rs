@@ -15,6 +15,7 @@ use moraine_store::{Read, ReadError, ReadExt, Staging};
 use crate::change::Change;
 use crate::error::StageError;
 use crate::presence::Presence;
+use crate::tags;
 use crate::transaction::Staged;
 
 /// A change whose record stands where it belongs: current or history.
@@ -61,8 +62,9 @@ async fn insert(
         return Err(StageError::Duplicate { key: key.to_string() });
     }
     let record = match record {
-        Record::Table(table, value) => {
-            let ended = newest_ended(staging, table.table_id).await?;
+        Record::Table(table, mut value) => {
+            let ended = tags::newest_table(staging, table.table_id).await?;
+            tags::follow_table(&mut value, ended.as_ref());
             let mut value = continued_table(value, ended.as_ref());
             if presence.below(&bytes) {
                 let before = staging.base().value(&table).await?;
@@ -72,18 +74,36 @@ async fn insert(
             }
             Record::Table(table, value)
         }
-        Record::Column(column, value) if !staged.new_tables.contains(&column.table_id) => {
-            let range =
-                History::<ColumnKey>::scan_table_ids(column.table_id, column.column_id..=column.column_id);
-            let before = staging.records::<History<ColumnKey>>(range).await?.pop();
-            Record::Column(
-                column,
-                continued_column(value, before.as_ref().map(|(_, value)| value)),
-            )
+        Record::HistoryTable(table, mut value) => {
+            let newest = tags::newest_table(staging, value.table_id).await?;
+            tags::follow_table(&mut value, newest.as_ref());
+            Record::HistoryTable(table, value)
+        }
+        Record::Column(column, value) => {
+            let value = new_column(staging, staged, &column, value).await?;
+            Record::Column(column, value)
+        }
+        Record::HistoryColumn(column, value) => {
+            let value = new_column(staging, staged, &column.entity, value).await?;
+            Record::HistoryColumn(column, value)
         }
         record => record,
     };
     put(staging, &record)
+}
+
+/// A version of a column as it is stored: with the tags of the column.
+async fn new_column(
+    staging: &mut Staging,
+    staged: &Staged,
+    column: &ColumnKey,
+    mut value: ColumnValue,
+) -> Result<ColumnValue, StageError> {
+    let is_new_table = staged.new_tables.contains(&column.table_id);
+    let newest = tags::newest_column(staging, column, is_new_table).await?;
+    tags::follow_column(&mut value, newest.as_ref());
+    tags::collect_strays(staging, &mut value).await?;
+    Ok(value)
 }
 
 async fn replace(
@@ -113,6 +133,14 @@ async fn replace(
         Record::HistoryTable(table, value) => {
             let before = table_value(staging, old).await?;
             Record::HistoryTable(table, continued_table(value, before.as_ref()))
+        }
+        Record::Column(column, mut value) if entity(old) != entity(key) => {
+            tags::collect_strays(staging, &mut value).await?;
+            Record::Column(column, value)
+        }
+        Record::HistoryColumn(column, mut value) if entity(old) != entity(key) => {
+            tags::collect_strays(staging, &mut value).await?;
+            Record::HistoryColumn(column, value)
         }
         record => record,
     };
@@ -185,14 +213,12 @@ fn continued_table(mut value: TableValue, before: Option<&TableValue>) -> TableV
     value
 }
 
-/// A version of a column that follows another: its tags are rows of their own, which do not end with it.
-fn continued_column(mut value: ColumnValue, before: Option<&ColumnValue>) -> ColumnValue {
-    if let Some(before) = before
-        && value.tags.is_empty()
-    {
-        value.tags.clone_from(&before.tags);
+/// What a key of a catalog record is a version of.
+fn entity(key: &Key) -> Option<&EntityKey> {
+    match key {
+        Key::Current(CurrentKey::Entity(entity)) | Key::History(HistoryKey { entity, .. }) => Some(entity),
+        _ => None,
     }
-    value
 }
 
 /// Statistics are removed by file or table, whether they were written or not.
@@ -223,15 +249,6 @@ async fn is_gone(staging: &Staging, file: &DataFileKey) -> Result<bool, ReadErro
     }
     let ended = History::<DataFileKey>::scan_table_ids(file.table_id, file.data_file_id..=file.data_file_id);
     Ok(staging.scan(ended).await?.next().await?.is_none())
-}
-
-async fn newest_ended(staging: &Staging, table_id: u64) -> Result<Option<TableValue>, ReadError> {
-    let range = History::<TableKey>::scan_ids(table_id..=table_id);
-    Ok(staging
-        .records::<History<TableKey>>(range)
-        .await?
-        .pop()
-        .map(|(_, value)| value))
 }
 
 async fn table_value(staging: &Staging, key: &Key) -> Result<Option<TableValue>, ReadError> {

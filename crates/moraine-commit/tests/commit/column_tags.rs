@@ -6,7 +6,9 @@ use moraine_codec::proto::{ColumnTag, ColumnValue, StrayColumnTag, TableValue};
 use moraine_commit::Catalog;
 use moraine_keys::{ColumnKey, History, TableKey};
 
-use crate::support::{begin_snapshot, column, commit, ended, insert, lake, maintain, remove, replace, table, value};
+use crate::support::{
+    begin_snapshot, column, commit, ended, insert, lake, maintain, remove, replace, table, value,
+};
 
 fn tag(value: &str) -> ColumnTag {
     ColumnTag {
@@ -54,7 +56,12 @@ async fn tags(catalog: &Arc<Catalog>, column_id: u64) -> Vec<ColumnTag> {
 async fn tags_of_a_column_outlive_its_versions() {
     let (catalog, _) = lake().await;
     let first = tagged(1, 1, &[tag("x")]);
-    commit(&catalog, "", vec![insert(table(1, 1, "t")), insert(first.clone())]).await;
+    commit(
+        &catalog,
+        "",
+        vec![insert(table(1, 1, "t")), insert(first.clone())],
+    )
+    .await;
     let renamed = vec![
         replace(&first.0, ended(first.clone(), 2)),
         insert(column(1, 1, 2, "b")),
@@ -75,7 +82,12 @@ async fn a_new_column_takes_the_tags_that_came_before_it() {
     commit(&catalog, "altered_table:1", vec![insert(column(1, 2, 2, "a"))]).await;
     assert_eq!(tags(&catalog, 2).await, [tag("x"), tag("z")]);
     assert_eq!(strays(&catalog).await, [stray(3, "y")]);
-    commit(&catalog, "altered_table:1", vec![insert(tagged(3, 3, &[tag("own")]))]).await;
+    commit(
+        &catalog,
+        "altered_table:1",
+        vec![insert(tagged(3, 3, &[tag("own")]))],
+    )
+    .await;
     assert_eq!(tags(&catalog, 3).await, [tag("own"), tag("y")]);
     assert_eq!(strays(&catalog).await, []);
     let key = TableKey { table_id: 1 };
@@ -87,12 +99,21 @@ async fn a_column_takes_its_tags_in_the_transaction_that_creates_its_table_too()
     let (catalog, _) = lake().await;
     let mut transaction = begin_snapshot(&catalog, "").await;
     transaction
-        .stage(vec![insert(table_with(1, &[stray(2, "x")])), insert(column(1, 1, 1, "a"))])
+        .stage(vec![
+            insert(table_with(1, &[stray(2, "x")])),
+            insert(column(1, 1, 1, "a")),
+        ])
         .await
         .unwrap();
-    transaction.stage(vec![insert(column(1, 2, 1, "b"))]).await.unwrap();
+    transaction
+        .stage(vec![insert(column(1, 2, 1, "b"))])
+        .await
+        .unwrap();
     transaction.commit().await.unwrap();
-    assert_eq!((tags(&catalog, 1).await, tags(&catalog, 2).await), (vec![], vec![tag("x")]));
+    assert_eq!(
+        (tags(&catalog, 1).await, tags(&catalog, 2).await),
+        (vec![], vec![tag("x")])
+    );
     assert_eq!(strays(&catalog).await, []);
 }
 
