@@ -8,7 +8,7 @@ use moraine_codec::proto::{ColumnValue, TableValue};
 use moraine_codec::{Record, encode_record};
 use moraine_keys::{
     ColumnKey, CurrentKey, DataFileKey, EntityKey, History, HistoryKey, InlineFileDeleteKey, Key, Kind,
-    LeadingId, TableChild, TableKey, TableScoped,
+    TableChild, TableScoped,
 };
 use moraine_store::{Read, ReadError, ReadExt, Staging};
 
