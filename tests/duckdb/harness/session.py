@@ -75,12 +75,13 @@ KILL = Event("kill")  # as RESTART, but the server is killed
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """A named list of steps with the options of its ATTACH."""
+    """A named list of steps, the options of its ATTACH, and statements that each process runs before it."""
 
     name: str
     steps: list
     reads: list = dataclasses.field(default_factory=list)
     attach: str = ""
+    before: tuple = ()
 
     def script(self):
         """All steps in order, the reads' repetitions included."""
@@ -164,7 +165,8 @@ class Player:
         """The lake is attached once in each process and put in use by each client."""
         process = self._process(client)
         if process not in self.attached:
-            self._must(process.run(self._attach_sql(), client))
+            for sql in (*self.session.before, self._attach_sql()):
+                self._must(process.run(sql, client))
             self.attached.add(process)
         if (process, client) not in self.attached:
             self._must(process.run("USE lake", client))

@@ -55,6 +55,14 @@ PAST = [
 ]
 ROWS = [f"SELECT md5(string_agg(o::VARCHAR, '|' ORDER BY id)) FROM orders AT (VERSION => {version}) o" for version in range(1, SNAPSHOTS_MAX)]
 
+# Settings of DuckDB's postgres extension that change what a server is asked.
+WAYS_OF_ASKING = {
+    "in_text": "SET GLOBAL pg_use_text_protocol=true",
+    "without_binary_copy": "SET GLOBAL pg_use_binary_copy=false",
+    "through_the_information_schema": "SET GLOBAL pg_use_information_schema_introspection=true",
+    "without_pushed_down_filters": "SET GLOBAL pg_experimental_filter_pushdown=false",
+}
+
 SESSIONS = [
     Session("the_life_of_a_lake", STEPS, [*NOW, *PAST, *ROWS]),
     Session(
@@ -63,4 +71,5 @@ SESSIONS = [
         [*NOW[:3], "SELECT snapshot_id FROM ducklake_snapshots('lake') ORDER BY 1", *PAST],
     ),
     Session("the_life_of_a_lake_without_inlining", STEPS, [*NOW, *PAST[::3]], "DATA_INLINING_ROW_LIMIT 0"),
+    *[Session(f"the_life_of_a_lake_{way}", STEPS, [*NOW, *PAST[::5]], before=(setting,)) for way, setting in WAYS_OF_ASKING.items()],
 ]
