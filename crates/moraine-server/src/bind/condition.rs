@@ -37,24 +37,8 @@ impl Condition {
     /// The truth of the condition on a row whose columns `get` reads; `None` is SQL's unknown.
     pub(crate) fn evaluate<'v>(&self, get: &dyn Fn(usize) -> &'v Value) -> Option<bool> {
         match self {
-            Condition::All(parts) => {
-                parts
-                    .iter()
-                    .fold(Some(true), |truth, part| match (truth, part.evaluate(get)) {
-                        (Some(false), _) | (_, Some(false)) => Some(false),
-                        (Some(true), Some(true)) => Some(true),
-                        _ => None,
-                    })
-            }
-            Condition::Any(parts) => {
-                parts
-                    .iter()
-                    .fold(Some(false), |truth, part| match (truth, part.evaluate(get)) {
-                        (Some(true), _) | (_, Some(true)) => Some(true),
-                        (Some(false), Some(false)) => Some(false),
-                        _ => None,
-                    })
-            }
+            Condition::All(parts) => combined(parts, false, get),
+            Condition::Any(parts) => combined(parts, true, get),
             Condition::Not(inner) => inner.evaluate(get).map(|truth| !truth),
             Condition::Constant(truth) => *truth,
             Condition::Compare { column, op, value } => compare(get(*column), *op, value),
@@ -102,6 +86,19 @@ impl Condition {
             other => return Err(other),
         })
     }
+}
+
+/// AND and OR: one part that is `decisive` decides, else one that is unknown makes the whole unknown.
+fn combined<'v>(parts: &[Condition], decisive: bool, get: &dyn Fn(usize) -> &'v Value) -> Option<bool> {
+    let mut unknown = false;
+    for part in parts {
+        match part.evaluate(get) {
+            Some(truth) if truth == decisive => return Some(decisive),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    if unknown { None } else { Some(!decisive) }
 }
 
 /// `left op right`; unknown when either side is NULL.

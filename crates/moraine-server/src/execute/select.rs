@@ -360,7 +360,7 @@ impl<'a> Output<'a> {
         }
         let mut cells = Vec::with_capacity(take);
         for (row, tid) in rows.into_iter().skip(skipped).take(take) {
-            cells.push(self.cells(row, tid)?);
+            cells.push(self.cells(&row, tid)?);
         }
         self.shown += u64::try_from(cells.len()).unwrap_or(u64::MAX);
         if cells.is_empty() {
@@ -370,7 +370,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn cells(&self, row: Vec<Value>, tid: Option<u64>) -> Result<Vec<Cell>, SqlError> {
+    fn cells(&self, row: &[Value], tid: Option<u64>) -> Result<Vec<Cell>, SqlError> {
         let get = |column: &usize| row.get(*column).cloned().unwrap_or(Value::Null);
         self.select
             .outputs

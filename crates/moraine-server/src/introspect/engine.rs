@@ -460,7 +460,7 @@ impl Engine<'_, '_> {
     }
 
     /// The name of a table that exists, or NULL.
-    pub(super) async fn to_regclass(&mut self, name: Option<String>) -> Result<Value, SqlError> {
+    pub(super) async fn table_named(&mut self, name: Option<String>) -> Result<Value, SqlError> {
         let Some(name) = name else {
             return Ok(Value::Null);
         };

@@ -3,10 +3,11 @@
 
 use std::cmp::Ordering;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use moraine_tables::{ColumnType, CompareOp, Value};
 use postgres_types::Type;
-use sqlparser::ast::{BinaryOperator, CaseWhen, Expr, UnaryOperator, Value as SqlValue};
+use sqlparser::ast::{BinaryOperator, CaseWhen, Expr, Query, UnaryOperator, Value as SqlValue};
 
 use super::engine::{Engine, Outer};
 use super::functions;
@@ -64,110 +65,128 @@ impl Engine<'_, '_> {
         row: &'f [Value],
         outer: &'f Outer<'f>,
     ) -> BoxFuture<'f, Result<Value, SqlError>> {
-        Box::pin(async move {
-            match expr {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => self.column_value(expr, row, outer),
-                Expr::Value(value) => literal(&value.value),
-                Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => {
-                    self.value(inner, row, outer).await
-                }
-                Expr::Cast { expr, data_type, .. } => {
-                    let value = self.value(expr, row, outer).await?;
-                    cast(value, data_type)
-                }
-                Expr::UnaryOp { op, expr } => {
-                    let value = self.value(expr, row, outer).await?;
-                    unary(*op, value)
-                }
-                Expr::BinaryOp { left, op, right } => self.binary(left, op, right, row, outer).await,
-                Expr::IsNull(inner) => Ok(Value::Bool(self.value(inner, row, outer).await?.is_null())),
-                Expr::IsNotNull(inner) => Ok(Value::Bool(!self.value(inner, row, outer).await?.is_null())),
-                Expr::InList { expr, list, negated } => {
-                    let value = self.value(expr, row, outer).await?;
-                    let mut truth = Some(false);
-                    for item in list {
-                        let item = self.value(item, row, outer).await?;
-                        match compare(&value, &item)?.map(|ordering| ordering == Ordering::Equal) {
-                            Some(true) => truth = Some(true),
-                            None if truth == Some(false) => truth = None,
-                            _ => {}
-                        }
-                    }
-                    Ok(boolean(truth.map(|truth| truth != *negated)))
-                }
-                Expr::Between {
-                    expr,
-                    negated,
-                    low,
-                    high,
-                } => {
-                    let value = self.value(expr, row, outer).await?;
-                    let low = compare(&value, &self.value(low, row, outer).await?)?;
-                    let high = compare(&value, &self.value(high, row, outer).await?)?;
-                    let inside = low
-                        .zip(high)
-                        .map(|(low, high)| low != Ordering::Less && high != Ordering::Greater);
-                    Ok(boolean(inside.map(|inside| inside != *negated)))
-                }
-                Expr::Like {
-                    negated,
-                    expr,
-                    pattern,
-                    ..
-                } => {
-                    let value = text_of(&self.value(expr, row, outer).await?);
-                    let pattern = text_of(&self.value(pattern, row, outer).await?);
-                    let matches = value.zip(pattern).map(|(value, pattern)| like(&value, &pattern));
-                    Ok(boolean(matches.map(|matches| matches != *negated)))
-                }
-                Expr::Case {
-                    operand,
-                    conditions,
-                    else_result,
-                    ..
-                } => {
-                    self.case(operand.as_deref(), conditions, else_result.as_deref(), row, outer)
-                        .await
-                }
-                Expr::Subquery(query) => {
-                    let inner = Outer {
-                        fields: outer.fields,
-                        row,
-                        parent: Some(outer),
-                    };
-                    let result = self.query(query, &inner).await?;
-                    if result.rows.len() > 1 {
-                        let message = "more than one row returned by a subquery used as an expression";
-                        return Err(SqlError::new("21000", message));
-                    }
-                    let first = result
-                        .rows
-                        .into_iter()
-                        .next()
-                        .and_then(|row| row.into_iter().next());
-                    Ok(first.unwrap_or(Value::Null))
-                }
-                Expr::Exists { subquery, negated } => {
-                    let inner = Outer {
-                        fields: outer.fields,
-                        row,
-                        parent: Some(outer),
-                    };
-                    let result = self.query(subquery, &inner).await?;
-                    Ok(Value::Bool(result.rows.is_empty() == *negated))
-                }
-                Expr::Function(function) => {
-                    let mut arguments = Vec::new();
-                    for argument in functions::arguments(function)? {
-                        arguments.push(self.value(argument, row, outer).await?);
-                    }
-                    functions::call(self, function, &arguments).await
-                }
-                other => Err(SqlError::unsupported(format!(
-                    "the expression {other} in a query of the system"
-                ))),
+        self.whole_value(expr, row, outer).boxed()
+    }
+
+    async fn whole_value(
+        &mut self,
+        expr: &Expr,
+        row: &[Value],
+        outer: &Outer<'_>,
+    ) -> Result<Value, SqlError> {
+        match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => self.column_value(expr, row, outer),
+            Expr::Value(value) => literal(&value.value),
+            Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => self.value(inner, row, outer).await,
+            Expr::Cast { expr, data_type, .. } => cast(self.value(expr, row, outer).await?, data_type),
+            Expr::UnaryOp { op, expr } => unary(*op, self.value(expr, row, outer).await?),
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right, row, outer).await,
+            Expr::IsNull(inner) => Ok(Value::Bool(self.value(inner, row, outer).await?.is_null())),
+            Expr::IsNotNull(inner) => Ok(Value::Bool(!self.value(inner, row, outer).await?.is_null())),
+            Expr::InList { expr, list, negated } => {
+                let found = self.in_list(expr, list, row, outer).await?;
+                Ok(boolean(found.map(|found| found != *negated)))
             }
-        })
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let value = self.value(expr, row, outer).await?;
+                let low = compare(&value, &self.value(low, row, outer).await?)?;
+                let high = compare(&value, &self.value(high, row, outer).await?)?;
+                let inside = low
+                    .zip(high)
+                    .map(|(low, high)| low != Ordering::Less && high != Ordering::Greater);
+                Ok(boolean(inside.map(|inside| inside != *negated)))
+            }
+            Expr::Like {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => {
+                let value = text_of(&self.value(expr, row, outer).await?);
+                let pattern = text_of(&self.value(pattern, row, outer).await?);
+                let matches = value.zip(pattern).map(|(value, pattern)| like(&value, &pattern));
+                Ok(boolean(matches.map(|matches| matches != *negated)))
+            }
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref(), row, outer)
+                    .await
+            }
+            Expr::Subquery(query) => self.scalar_subquery(query, row, outer).await,
+            Expr::Exists { subquery, negated } => {
+                let inner = Outer {
+                    fields: outer.fields,
+                    row,
+                    parent: Some(outer),
+                };
+                let result = self.query(subquery, &inner).await?;
+                Ok(Value::Bool(result.rows.is_empty() == *negated))
+            }
+            Expr::Function(function) => {
+                let mut arguments = Vec::new();
+                for argument in functions::arguments(function)? {
+                    arguments.push(self.value(argument, row, outer).await?);
+                }
+                functions::call(self, function, &arguments).await
+            }
+            other => Err(SqlError::unsupported(format!(
+                "the expression {other} in a query of the system"
+            ))),
+        }
+    }
+
+    /// Whether a value is in a list; unknown when it might be.
+    async fn in_list(
+        &mut self,
+        expr: &Expr,
+        list: &[Expr],
+        row: &[Value],
+        outer: &Outer<'_>,
+    ) -> Result<Option<bool>, SqlError> {
+        let value = self.value(expr, row, outer).await?;
+        let mut found = Some(false);
+        for item in list {
+            let item = self.value(item, row, outer).await?;
+            match compare(&value, &item)? {
+                Some(Ordering::Equal) => return Ok(Some(true)),
+                Some(_) => {}
+                None => found = None,
+            }
+        }
+        Ok(found)
+    }
+
+    async fn scalar_subquery(
+        &mut self,
+        query: &Query,
+        row: &[Value],
+        outer: &Outer<'_>,
+    ) -> Result<Value, SqlError> {
+        let inner = Outer {
+            fields: outer.fields,
+            row,
+            parent: Some(outer),
+        };
+        let result = self.query(query, &inner).await?;
+        if result.rows.len() > 1 {
+            let message = "more than one row returned by a subquery used as an expression";
+            return Err(SqlError::new("21000", message));
+        }
+        let first = result
+            .rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next());
+        Ok(first.unwrap_or(Value::Null))
     }
 
     fn column_value(&self, expr: &Expr, row: &[Value], outer: &Outer<'_>) -> Result<Value, SqlError> {
@@ -302,6 +321,12 @@ fn literal(value: &SqlValue) -> Result<Value, SqlError> {
                 column_type,
                 now: 0,
             })?
+        }
+        SqlValue::Placeholder(name) => {
+            return Err(SqlError::new(
+                state::UNDEFINED_PARAMETER,
+                format!("there is no parameter {name}"),
+            ));
         }
         other => {
             return Err(SqlError::unsupported(format!(

@@ -95,7 +95,7 @@ pub(super) async fn call(
         "pg_my_temp_schema" => Value::Int64(0),
         "pg_get_userbyid" => Value::text("moraine"),
         "pg_encoding_to_char" => Value::text("UTF8"),
-        "to_regclass" => engine.to_regclass(text(0)).await?,
+        "to_regclass" => engine.table_named(text(0)).await?,
         "pg_database_size" => Value::Int64(0),
         "now" | "current_timestamp" | "transaction_timestamp" => {
             Value::TimestampTz(engine.transaction.started)

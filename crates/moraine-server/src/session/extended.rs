@@ -1,6 +1,7 @@
 //! The extended query protocol: the same statements, described before they run and answered one by one. Outside of a
 //! transaction block each Execute is a transaction of its own.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -54,8 +55,8 @@ impl Session {
                 outputs: Vec::new(),
             });
         }
-        let outcome = match std::mem::replace(&mut self.block, Block::Failed) {
-            Block::Failed => return Err(SqlError::in_failed_transaction()),
+        match std::mem::replace(&mut self.block, Block::Failed) {
+            Block::Failed => Err(SqlError::in_failed_transaction()),
             Block::Open(mut transaction) => {
                 let outcome = self.describe_in(parsed, &mut transaction).await;
                 if outcome.is_ok() {
@@ -72,8 +73,7 @@ impl Session {
                 transaction.commit().await?;
                 outcome
             }
-        };
-        outcome
+        }
     }
 
     async fn describe_in(
@@ -164,26 +164,33 @@ impl Session {
                 self.copy = outcome?.map(|reader| PendingCopy {
                     reader,
                     own: None,
-                    rest: Default::default(),
+                    rest: VecDeque::new(),
                 });
                 Ok(answer(kept))
             }
             Block::Idle => {
                 self.block = Block::Idle;
+                self.temporary_before = self.temporary.clone();
                 let mut transaction = Box::new(self.new_transaction(false));
-                match self
+                let outcome = self
                     .guarded(parsed, parameters, &framing, &mut transaction, &mut kept)
-                    .await?
-                {
+                    .await;
+                if outcome.is_err() {
+                    self.temporary = std::mem::take(&mut self.temporary_before);
+                }
+                match outcome? {
                     Some(reader) => {
                         let own = Some(transaction);
                         self.copy = Some(PendingCopy {
                             reader,
                             own,
-                            rest: Default::default(),
+                            rest: VecDeque::new(),
                         });
                     }
-                    None => transaction.commit().await?,
+                    None => {
+                        transaction.commit().await?;
+                        self.temporary.retain(|_, table| !table.drop_on_commit);
+                    }
                 }
                 Ok(answer(kept))
             }

@@ -375,3 +375,57 @@ pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> SqlError {
     SqlError::internal(format!("internal error while running the statement: {said}"))
         .hint("The transaction was rolled back; the server goes on. Please report this.")
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use moraine_commit::CatalogOptions;
+    use pgwire::messages::response::TransactionStatus;
+
+    use super::*;
+    use crate::lakes::Lakes;
+    use crate::session::Next;
+
+    /// A connection in which sending the data of a COPY is a bug.
+    #[derive(Default)]
+    struct Broken(Vec<String>);
+
+    #[async_trait]
+    impl Wire for Broken {
+        async fn feed(&mut self, message: PgWireBackendMessage) -> Result<(), Failure> {
+            match message {
+                PgWireBackendMessage::CopyData(_) => panic!("a bug while rows are sent"),
+                PgWireBackendMessage::ErrorResponse(error) => {
+                    let fields = error
+                        .fields
+                        .into_iter()
+                        .filter(|(kind, _)| matches!(kind, b'C' | b'M'));
+                    self.0.extend(fields.map(|(_, text)| text));
+                }
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_the_middle_of_a_copy_is_an_error_and_the_session_goes_on() {
+        let lakes = Lakes::new("memory://panics".parse().unwrap(), CatalogOptions::default());
+        let mut session = Session::new(Arc::new(lakes), 1, "lake".to_owned(), "x".to_owned());
+        let mut wire = Broken::default();
+        let table = "BEGIN; CREATE TEMP TABLE x (a INTEGER); INSERT INTO x VALUES (1)";
+        assert_eq!(session.simple_query(table, &mut wire).await.unwrap(), Next::Ready);
+        let copy = "COPY (SELECT a FROM x) TO STDOUT (FORMAT binary)";
+        assert_eq!(session.simple_query(copy, &mut wire).await.unwrap(), Next::Ready);
+        assert_eq!(wire.0.len(), 2, "one error: {:?}", wire.0);
+        assert_eq!(wire.0[0], "XX000");
+        assert!(wire.0[1].contains("a bug while rows are sent"), "{}", wire.0[1]);
+        assert_eq!(session.status(), TransactionStatus::Error);
+        session
+            .simple_query("ROLLBACK; SELECT 1", &mut wire)
+            .await
+            .unwrap();
+        assert_eq!(session.status(), TransactionStatus::Idle);
+        assert_eq!(wire.0.len(), 2);
+    }
+}

@@ -1,0 +1,20 @@
+//! The server through its door: every test speaks the Postgres protocol to a server of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cancel;
+mod client;
+mod copy_in;
+mod copy_out;
+mod ctid;
+mod extended;
+mod introspection;
+mod lakes;
+mod literals;
+mod races;
+mod refusals;
+mod server;
+mod transactions;
+mod types;
+mod updates;
+mod vanished;
