@@ -16,8 +16,10 @@ use crate::relations::mappings::{Mappings, NameMappings};
 use crate::relations::records::{Assignments, RecordStream};
 use crate::relations::snapshots::{self, ChangesStream, Snapshots};
 use crate::relations::stats::{FileColumnStats, FileVariantStats, TableColumnStats, TableStats};
-use crate::relations::tags::{ColumnTags, Tags};
-use crate::relations::{RecordRelation, embedded, options, records, registrations, schema_versions};
+use crate::relations::tags::Tags;
+use crate::relations::{
+    RecordRelation, column_tags, embedded, options, records, registrations, schema_versions,
+};
 use crate::row::RowAddress;
 use crate::scan::RowScan;
 use crate::schema::{Column, RelationSchema, fixed_schema};
@@ -32,7 +34,7 @@ macro_rules! by_shape {
              DeleteFile DeleteFiles, FilesScheduledForDeletion ScheduledFiles, TableStats TableStats,
              TableColumnStats TableColumnStats, FileColumnStats FileColumnStats, PartitionInfo Partitions,
              SortInfo Sorts, Macro Macros, ColumnMapping Mappings],
-            [Tag Tags, ColumnTag ColumnTags, FilePartitionValue FilePartitionValues,
+            [Tag Tags, FilePartitionValue FilePartitionValues,
              FileVariantStats FileVariantStats, PartitionColumn PartitionColumns,
              SortExpression SortExpressions, MacroImpl MacroImplementations,
              MacroParameters MacroParameters, NameMapping NameMappings],
@@ -144,6 +146,7 @@ pub async fn scan<'a>(
     by_shape!(relation,
         R => scan_records::<R>(tx, filter, projection).await,
         E => Ok(RowScan::new(embedded::scan_sorted::<E>(read, &filter, projection).await?)),
+        Relation::ColumnTag => Ok(RowScan::new(column_tags::scan(read, &filter, projection).await?)),
         Relation::Metadata => Ok(RowScan::new(options::scan(read, &filter, projection).await?)),
         Relation::Snapshot => scan_records::<Snapshots>(tx, filter, projection).await,
         Relation::SnapshotChanges => Ok(RowScan::new(ChangesStream::new(tx, filter, projection)?)),
@@ -211,6 +214,7 @@ async fn insert_rows(
     by_shape!(relation,
         R => records::insert::<R>(tx, rows).await,
         E => embedded::insert::<E>(tx, rows).await,
+        Relation::ColumnTag => column_tags::insert(tx, rows).await,
         Relation::Metadata => options::insert(tx, rows).await,
         Relation::Snapshot => snapshots::insert(tx, rows).await,
         Relation::SnapshotChanges => snapshots::insert_changes(tx, rows),
@@ -294,6 +298,7 @@ async fn update_rows(
     by_shape!(relation,
         R => records::update::<R>(tx, rows).await,
         E => embedded::update::<E>(tx, rows).await,
+        Relation::ColumnTag => column_tags::update(tx, rows).await,
         Relation::Metadata => options::update(tx, rows).await,
         Relation::Snapshot => records::update::<Snapshots>(tx, rows).await,
         Relation::SnapshotChanges => Err(snapshots::update_refused()),
@@ -332,6 +337,7 @@ async fn delete_rows(
     by_shape!(relation,
         R => records::delete::<R>(tx, rows).await,
         E => embedded::delete::<E>(tx, rows).await,
+        Relation::ColumnTag => column_tags::delete(tx, rows).await,
         Relation::Metadata => options::delete(tx, rows).await,
         Relation::Snapshot => records::delete::<Snapshots>(tx, rows).await,
         Relation::SnapshotChanges => snapshots::delete_changes(tx, rows).await,

@@ -24,6 +24,15 @@ pub(crate) async fn scan_sorted<E: EmbeddedRelation>(
     filter: &CompiledFilter,
     projection: &[usize],
 ) -> Result<Sorted, TableError> {
+    Ok(Sorted::new(scan_rows::<E>(read, filter, projection).await?))
+}
+
+/// The rows that pass with what they are sorted by, those of a record as stored.
+pub(crate) async fn scan_rows<E: EmbeddedRelation>(
+    read: &Staging,
+    filter: &CompiledFilter,
+    projection: &[usize],
+) -> Result<Vec<(Order, Row)>, TableError> {
     let wanted = Wanted::of(filter, E::KEY_COLUMNS, None);
     let mut rows = Vec::new();
     if E::NEWEST_ONLY {
@@ -34,7 +43,7 @@ pub(crate) async fn scan_sorted<E: EmbeddedRelation>(
         let each = |key, owner| push_rows::<E>(filter, projection, &key, &owner, &mut rows);
         visit::<E::Owner>(read, &wanted, each).await?;
     }
-    Ok(Sorted::new(rows))
+    Ok(rows)
 }
 
 /// Of each entity the live record, else the one that ended last, by the live record's key.
@@ -85,7 +94,7 @@ fn push_rows<E: EmbeddedRelation>(
             .iter()
             .map(|column| get(*column))
             .collect::<Result<_, _>>()?;
-        rows.push((E::order(owner, child), Row { values, address }));
+        rows.push((E::order(owner, outer, child), Row { values, address }));
     }
     Ok(())
 }
@@ -97,16 +106,30 @@ fn count(position: usize) -> u32 {
 /// Inserts rows: each goes to the end of its record.
 pub(crate) async fn insert<E: EmbeddedRelation>(
     tx: &mut CatalogTransaction,
-    rows: &[Vec<Value>],
+    rows: &[impl AsRef<[Value]> + Sync],
 ) -> Result<u64, TableError> {
+    let orphans = insert_owned::<E>(tx, rows).await?;
+    match orphans.first() {
+        None => Ok(rows.len() as u64),
+        Some(orphan) => Err(no_parent::<E>(owner_ids::<E>(orphan)?)),
+    }
+}
+
+/// Inserts those rows whose record is there, and gives back the others.
+pub(crate) async fn insert_owned<'a, E: EmbeddedRelation>(
+    tx: &mut CatalogTransaction,
+    rows: &'a [impl AsRef<[Value]> + Sync],
+) -> Result<Vec<&'a [Value]>, TableError> {
     let mut changes = Vec::new();
+    let mut orphans = Vec::new();
     for (ids, members) in group_by_owner::<E>(rows)? {
-        let found = E::find_owner(tx.read(), ids).await?;
-        let is_new = found.is_none();
-        let (key, mut owner) = match found {
+        let (key, mut owner) = match E::find_owner(tx.read(), ids).await? {
             Some((key, owner)) => (Some(key), owner),
             None if E::OWNER_IS_CONTAINER => (None, E::new_owner(ids)),
-            None => return Err(no_parent::<E>(ids)),
+            None => {
+                orphans.extend(members);
+                continue;
+            }
         };
         let mut children = E::take(&mut owner);
         for row in members {
@@ -115,25 +138,21 @@ pub(crate) async fn insert<E: EmbeddedRelation>(
         E::put(&mut owner, children).map_err(|outer| no_outer::<E>(ids, outer))?;
         let record = <E::Owner as RecordRelation>::stored(owner);
         changes.push(match key {
-            Some(old) if !is_new => Change::Replace { old, new: record },
-            _ => Change::Insert(record),
+            Some(old) => Change::Replace { old, new: record },
+            None => Change::Insert(record),
         });
     }
     tx.stage(changes).await?;
-    Ok(rows.len() as u64)
+    Ok(orphans)
 }
 
 type Groups<'a> = Vec<(OwnerIds, Vec<&'a [Value]>)>;
 
-fn group_by_owner<E: EmbeddedRelation>(rows: &[Vec<Value>]) -> Result<Groups<'_>, TableError> {
+fn group_by_owner<E: EmbeddedRelation>(rows: &[impl AsRef<[Value]>]) -> Result<Groups<'_>, TableError> {
     let mut groups: Groups<'_> = Vec::new();
     let mut places: HashMap<OwnerIds, usize> = HashMap::new();
-    for row in rows {
-        let mut ids = OwnerIds::default();
-        for (id, column) in ids.iter_mut().zip(E::OWNER_COLUMNS) {
-            let cell = row.get(*column).unwrap_or(&Value::Null);
-            *id = take_key(cell).map_err(|error| error.at(E::RELATION, *column))?;
-        }
+    for row in rows.iter().map(AsRef::as_ref) {
+        let ids = owner_ids::<E>(row)?;
         match places.entry(ids) {
             Entry::Occupied(place) => {
                 if let Some((_, members)) = groups.get_mut(*place.get()) {
@@ -147,6 +166,15 @@ fn group_by_owner<E: EmbeddedRelation>(rows: &[Vec<Value>]) -> Result<Groups<'_>
         }
     }
     Ok(groups)
+}
+
+fn owner_ids<E: EmbeddedRelation>(row: &[Value]) -> Result<OwnerIds, TableError> {
+    let mut ids = OwnerIds::default();
+    for (id, column) in ids.iter_mut().zip(E::OWNER_COLUMNS) {
+        let cell = row.get(*column).unwrap_or(&Value::Null);
+        *id = take_key(cell).map_err(|error| error.at(E::RELATION, *column))?;
+    }
+    Ok(ids)
 }
 
 fn build<E: EmbeddedRelation>(owner: &OwnerRecord<E>, row: &[Value]) -> Result<(u64, E::Child), TableError> {

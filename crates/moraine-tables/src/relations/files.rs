@@ -76,7 +76,7 @@ impl EmbeddedRelation for FilePartitionValues {
         data_file_id
     });
 
-    fn order(owner: &proto::DataFileValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::DataFileValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.data_file_id, 0, 0]
     }
 }

@@ -64,7 +64,7 @@ impl EmbeddedRelation for PartitionColumns {
         partition_id
     });
 
-    fn order(owner: &proto::PartitionValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::PartitionValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.begin_snapshot, owner.partition_id, 0]
     }
 }
@@ -117,7 +117,7 @@ impl EmbeddedRelation for SortExpressions {
     flat_children!(expressions);
     owner_by_key!(|[table_id, sort_id, _]| SortKey { table_id, sort_id });
 
-    fn order(owner: &proto::SortValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::SortValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.begin_snapshot, owner.sort_id, 0]
     }
 }

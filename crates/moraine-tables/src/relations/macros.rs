@@ -59,7 +59,7 @@ impl EmbeddedRelation for MacroImplementations {
     flat_children!(implementations);
     owner_by_key!(|[macro_id, ..]| MacroKey { macro_id });
 
-    fn order(owner: &proto::MacroValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::MacroValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.begin_snapshot, owner.macro_id, 0]
     }
 }
@@ -149,7 +149,7 @@ impl EmbeddedRelation for MacroParameters {
         Ok(())
     }
 
-    fn order(owner: &proto::MacroValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::MacroValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.begin_snapshot, owner.macro_id, 0]
     }
 

@@ -72,7 +72,7 @@ impl EmbeddedRelation for NameMappings {
             .map(|(key, record)| (key.to_key(), record)))
     }
 
-    fn order(owner: &proto::MappingValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::MappingValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.mapping_id, owner.table_id, 0]
     }
 }

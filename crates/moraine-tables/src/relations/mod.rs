@@ -1,6 +1,7 @@
 //! How each relation's rows lie in records. A relation whose row is a record of its own is a [`RecordRelation`]; one whose
 //! rows are embedded in another relation's record is an [`EmbeddedRelation`]. What is neither has a module of its own.
 
+pub(crate) mod column_tags;
 pub(crate) mod embedded;
 pub(crate) mod entities;
 pub(crate) mod files;
@@ -115,7 +116,7 @@ pub(crate) trait EmbeddedRelation: Send + Sync + 'static {
     /// Puts rows into a record that holds none. An outer id that is not there is given back.
     fn put(owner: &mut OwnerRecord<Self>, children: Vec<(u64, Self::Child)>) -> Result<(), u64>;
     /// What rows are sorted by before their stored order.
-    fn order(owner: &OwnerRecord<Self>, child: &Self::Child) -> Order;
+    fn order(owner: &OwnerRecord<Self>, outer: u64, child: &Self::Child) -> Order;
     /// The id of the level between that a row names, 0 if there is none.
     fn outer(_row: &[Value]) -> Result<u64, (usize, CellError)> {
         Ok(0)

@@ -133,7 +133,7 @@ impl EmbeddedRelation for FileVariantStats {
         column_id
     });
 
-    fn order(owner: &proto::FileColumnStatsValue, _child: &Self::Child) -> Order {
+    fn order(owner: &proto::FileColumnStatsValue, _outer: u64, _child: &Self::Child) -> Order {
         [owner.table_id, owner.data_file_id, owner.column_id]
     }
 }

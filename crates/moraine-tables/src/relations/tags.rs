@@ -1,11 +1,11 @@
-//! Tags: those of an object in one record made for them, those of a column in the column's record.
+//! Tags of schemas, tables, views and macros: all of an object in one record made for them. Those of columns are in
+//! [`crate::relations::column_tags`].
 
 use moraine_codec::proto;
-use moraine_keys::{ColumnKey, TagKey};
+use moraine_keys::TagKey;
 
 use crate::cell::{CellError, child_cells};
 use crate::relation::Relation;
-use crate::relations::entities::Columns;
 use crate::relations::{
     EmbeddedRelation, KeyColumns, Order, OwnerIds, RecordRelation, flat_children, owner_by_key,
     plain_relation,
@@ -64,36 +64,7 @@ impl EmbeddedRelation for Tags {
         }
     }
 
-    fn order(owner: &proto::TagValue, child: &Self::Child) -> Order {
+    fn order(owner: &proto::TagValue, _outer: u64, child: &Self::Child) -> Order {
         [child.begin_snapshot, owner.object_id, 0]
-    }
-}
-
-/// `ducklake_column_tag`: a new version of a column takes the tags along, so only the newest version shows them.
-pub(crate) struct ColumnTags;
-
-impl EmbeddedRelation for ColumnTags {
-    const RELATION: Relation = Relation::ColumnTag;
-    type Owner = Columns;
-    type Child = proto::ColumnTag;
-    const KEY_COLUMNS: KeyColumns = [Some(0), Some(1), None];
-    const OWNER_COLUMNS: &'static [usize] = &[0, 1];
-    const NEWEST_ONLY: bool = true;
-
-    child_cells!(proto::ColumnValue, proto::ColumnTag {
-        0: of(table_id),
-        1: of(column_id),
-        ;
-        2: id(begin_snapshot, 1),
-        3: opt_id(end_snapshot),
-        4: text(key, 3),
-        5: text(value, 4),
-    });
-
-    flat_children!(tags);
-    owner_by_key!(|[table_id, column_id, _]| ColumnKey { table_id, column_id });
-
-    fn order(owner: &proto::ColumnValue, child: &Self::Child) -> Order {
-        [child.begin_snapshot, owner.table_id, owner.column_id]
     }
 }

@@ -4,7 +4,7 @@ use moraine_commit::CatalogTransaction;
 use moraine_tables::{CompareOp, Comparison, Filter, Relation, Value, delete, insert, update};
 use proptest::prelude::*;
 
-use crate::support::{Lake, addressed, row};
+use crate::support::{Lake, Null, addressed, and, equals, put, row, rows, uuid};
 
 /// A relation of small rows: how many columns it has, which of them name the row, which of them may change, and the one that
 /// says whether the row has ended, which is part of its name then.
@@ -17,7 +17,7 @@ struct Subject {
     unique: bool,
 }
 
-const SUBJECTS: [Subject; 4] = [
+const SUBJECTS: [Subject; 5] = [
     Subject {
         relation: Relation::SortInfo,
         keys: &[0, 1],
@@ -46,6 +46,13 @@ const SUBJECTS: [Subject; 4] = [
         editable: &[1, 2],
         unique: false,
     },
+    Subject {
+        relation: Relation::ColumnTag,
+        keys: &[0, 1],
+        end: None,
+        editable: &[2, 3],
+        unique: false,
+    },
 ];
 
 impl Subject {
@@ -57,8 +64,39 @@ impl Subject {
             Relation::TableStats => row![a * 4 + b, c, number(d), number(a)],
             Relation::SchemaVersions => row![a, number(b), c],
             Relation::Tag => row![a, number(b), number(c), if d == 0 { "x" } else { "y" }, "v"],
+            Relation::ColumnTag => row![a, b, number(c), number(d), "x", "v"],
             other => panic!("{other} is no subject"),
         }
+    }
+
+    /// What rows of the subject belong to: tables 0 to 3, of whose columns 0 to 3 the odd ones are there.
+    async fn prepare(&self, tx: &mut CatalogTransaction) {
+        if self.relation != Relation::ColumnTag {
+            return;
+        }
+        put(tx, Relation::Table, (0..4).map(|id| table_row(id, 1)).collect()).await;
+        let columns = (0..4).flat_map(|table| [column_row(table, 1, 1), column_row(table, 3, 1)]);
+        put(tx, Relation::Column, columns.collect()).await;
+    }
+
+    /// Gives a table or a column that the rows may belong to a new version, be it the first. It changes no row.
+    async fn revise(&self, tx: &mut CatalogTransaction, [table, column, which, _]: &[i64; 4]) {
+        if self.relation != Relation::ColumnTag {
+            return;
+        }
+        let versions = rows(tx, Relation::Table).await.len() + rows(tx, Relation::Column).await.len();
+        let snapshot = i64::try_from(versions).unwrap();
+        let (relation, end, named, row) = if *which == 0 {
+            (Relation::Table, 3, equals(0, *table), table_row(*table, snapshot))
+        } else {
+            let named = and([equals(0, *column), equals(3, *table)]);
+            (Relation::Column, 2, named, column_row(*table, *column, snapshot))
+        };
+        let live = and([named, Filter::only(Comparison::IsNull { column: end })]);
+        let ends = addressed(tx, relation, live).await.into_iter();
+        let ends = ends.map(|(address, _)| (address, vec![(end, Value::Int64(snapshot))]));
+        update(tx, relation, ends.collect()).await.unwrap();
+        put(tx, relation, vec![row]).await;
     }
 
     /// What no two rows may share.
@@ -84,12 +122,23 @@ impl Subject {
     }
 }
 
+fn table_row(id: i64, begin: i64) -> Vec<Value> {
+    row![id, uuid(1), begin, Null, 0, "t", "t/", true]
+}
+
+fn column_row(table: i64, id: i64, begin: i64) -> Vec<Value> {
+    row![
+        id, begin, Null, table, id, "c", "int32", Null, Null, true, Null, Null, Null
+    ]
+}
+
 #[derive(Clone, Debug)]
 enum Statement {
     Insert(Vec<[i64; 4]>),
     Update(Vec<Test>, usize, i64),
     Delete(Vec<Test>),
     Scan(Vec<Test>),
+    Revise([i64; 4]),
 }
 
 /// Column, operator and literal; a literal of 0 is NULL.
@@ -102,10 +151,11 @@ fn tests() -> impl Strategy<Value = Vec<Test>> {
 fn statements() -> impl Strategy<Value = Vec<Statement>> {
     let seed = prop::array::uniform4(0_i64..4);
     let statement = prop_oneof![
-        3 => prop::collection::vec(seed, 1..6).prop_map(Statement::Insert),
+        3 => prop::collection::vec(seed.clone(), 1..6).prop_map(Statement::Insert),
         2 => (tests(), 0_usize..3, 0_i64..5).prop_map(|(tests, column, value)| Statement::Update(tests, column, value)),
         1 => tests().prop_map(Statement::Delete),
         2 => tests().prop_map(Statement::Scan),
+        2 => seed.prop_map(Statement::Revise),
     ];
     prop::collection::vec(statement, 1..15)
 }
@@ -229,12 +279,13 @@ async fn run(
             model.retain(|row| !passes(tests, row));
         }
         Statement::Scan(tests) => check(tx, subject, model, tests).await,
+        Statement::Revise(seed) => subject.revise(tx, seed).await,
     }
     check(tx, subject, model, &[]).await;
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn statements_do_to_a_relation_what_they_do_to_a_list_of_rows(subject in 0_usize..SUBJECTS.len(), statements in statements()) {
@@ -243,6 +294,7 @@ proptest! {
             let subject = SUBJECTS[subject];
             let lake = Lake::new().await;
             let mut tx = lake.begin_snapshot().await;
+            subject.prepare(&mut tx).await;
             let mut model = Vec::new();
             for statement in &statements {
                 run(&mut tx, subject, &mut model, statement).await;

@@ -77,7 +77,7 @@ async fn a_row_without_its_parent_is_refused_and_the_error_names_the_parent() {
         (
             Relation::ColumnTag,
             row![7, 3, 1, Null, "k", "v"],
-            "ducklake_column with table_id 7, column_id 3",
+            "the row of ducklake_table with table_id 7,",
         ),
         (
             Relation::FilePartitionValue,

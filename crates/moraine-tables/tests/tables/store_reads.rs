@@ -64,6 +64,8 @@ async fn a_table_id_reads_no_other_tables_records() {
         (Relation::FileColumnStats, 1, 50, 50),
         (Relation::Column, 3, 2, 2),
         (Relation::Table, 0, 1, 1),
+        // Two columns, and the table for the tags whose column is not there.
+        (Relation::ColumnTag, 0, 0, 3),
     ];
     for (relation, table_id, rows, reads) in of_table {
         assert_eq!(
