@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 use moraine_tables::Value;
+use moraine_tables::text::{render_time, render_time_tz};
 
 use super::{numeric, temporal};
 
@@ -15,18 +16,18 @@ pub(crate) fn text(value: &Value) -> Option<String> {
         Value::Int64(value) => value.to_string(),
         Value::Float32(value) => float_text(f64::from(*value), format!("{value:?}")),
         Value::Float64(value) => float_text(*value, format!("{value:?}")),
-        Value::Numeric(value) => numeric::format(*value),
+        Value::Numeric(value) => value.to_string(),
         Value::Text(value) => value.to_string(),
         Value::Bytes(value) => hex(value),
         Value::Uuid(value) => uuid_text(value),
         Value::Date(days) => temporal::format_date(*days),
         Value::Timestamp(micros) => temporal::format_timestamp(*micros, ""),
         Value::TimestampTz(micros) => temporal::format_timestamp(*micros, "+00"),
-        Value::Time(micros) => temporal::format_time(*micros),
+        Value::Time(micros) => render_time(*micros),
         Value::TimeTz {
             micros,
             offset_seconds,
-        } => temporal::format_time_tz(*micros, *offset_seconds),
+        } => render_time_tz(*micros, *offset_seconds),
         Value::Interval { months, days, micros } => temporal::format_interval(*months, *days, *micros),
     })
 }

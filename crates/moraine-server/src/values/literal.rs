@@ -234,9 +234,9 @@ pub(crate) fn assign(value: Value, target: Target<'_>) -> Result<Value, SqlError
             let rescaled = numeric::rescale(*decimal, precision, scale);
             rescaled
                 .map(Value::Numeric)
-                .ok_or_else(|| out_of_range(&numeric::format(*decimal), target))
+                .ok_or_else(|| out_of_range(&decimal.to_string(), target))
         }
-        (Value::Numeric(decimal), _) => number(&numeric::format(*decimal), target),
+        (Value::Numeric(decimal), _) => number(&decimal.to_string(), target),
         (Value::Float32(float), ColumnType::Float64) => Ok(Value::Float64(f64::from(*float))),
         (Value::Float64(_), ColumnType::Float32) => read(&encode::text(&value).unwrap_or_default(), target),
         (Value::Float32(_) | Value::Float64(_), ColumnType::Numeric { .. }) => {
@@ -302,7 +302,7 @@ mod tests {
         ) else {
             panic!("a decimal");
         };
-        assert_eq!(numeric::format(value), "1234567890123456789012345678.0123456789");
+        assert_eq!(value.to_string(), "1234567890123456789012345678.0123456789");
         assert_eq!(
             coerced(&Literal::Number("1".into()), ColumnType::Bool),
             Err("42804")

@@ -1,4 +1,4 @@
-//! Exact decimals: from text, to text, and Postgres's base-10000 binary form. At most 38 digits, as in DuckDB.
+//! Exact decimals: from text, and Postgres's base-10000 binary form. At most 38 digits, as in DuckDB.
 
 use bytes::{Buf, BufMut};
 use moraine_tables::Numeric;
@@ -129,21 +129,9 @@ pub(crate) fn floor(text: &str) -> Option<Floor> {
     Some(Floor { whole, exact })
 }
 
-/// The text of a decimal: all digits, exactly `scale` of them after the point.
-pub(crate) fn format(value: Numeric) -> String {
-    let scale = usize::try_from(value.scale).unwrap_or(0);
-    let digits = format!("{:0>width$}", value.unscaled.unsigned_abs(), width = scale + 1);
-    let sign = if value.unscaled < 0 { "-" } else { "" };
-    if scale == 0 {
-        return format!("{sign}{digits}");
-    }
-    let (whole, fraction) = digits.split_at(digits.len() - scale);
-    format!("{sign}{whole}.{fraction}")
-}
-
 /// The same number at another scale, rounded half away from zero; `None` when it has more digits than `precision`.
 pub(crate) fn rescale(value: Numeric, precision: u8, scale: i8) -> Option<Numeric> {
-    parse(&format(value), precision, scale).ok()
+    parse(&value.to_string(), precision, scale).ok()
 }
 
 /// Postgres's binary form: group count, weight, sign, display scale, base-10000 groups.
@@ -240,7 +228,7 @@ mod tests {
             ("0.00000000000000000000000000000000000001", 38, 38),
         ] {
             let value = parse(text, precision, scale).unwrap();
-            assert_eq!(format(value), text);
+            assert_eq!(value.to_string(), text);
             let mut binary = Vec::new();
             put_binary(value, &mut binary);
             assert_eq!(from_binary(&binary, precision, scale), Ok(value), "{text}");

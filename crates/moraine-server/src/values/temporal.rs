@@ -1,6 +1,8 @@
 //! Dates, times and intervals as text, in the ISO forms of Postgres and the plain form DuckDB writes intervals in.
 //! Days count from 1970-01-01, times in microseconds; the infinities are the ends of the integer ranges.
 
+use moraine_tables::text::{civil_from_days, days_from_civil, render_time};
+
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
 const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
@@ -12,36 +14,6 @@ pub(crate) const POSTGRES_EPOCH_MICROS: i64 = POSTGRES_EPOCH_DAYS as i64 * MICRO
 const YEAR_MAX: i64 = 300_000;
 /// The largest offset from UTC Postgres accepts.
 const OFFSET_SECONDS_MAX: i32 = 16 * 3_600;
-
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
 
 /// Reads `YYYY-MM-DD`, optionally followed by `BC` or `(BC)`, `infinity` and `-infinity`.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
@@ -56,10 +28,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let month = digits(parts.next()?, 12)?;
     let day = digits(parts.next()?, 31)?;
     let year = if before_christ { 1 - year } else { year };
-    if month == 0 || day == 0 || day > days_in_month(year.rem_euclid(400), month) {
-        return None;
-    }
-    i32::try_from(days_from_civil(year, month, day)).ok()
+    i32::try_from(days_from_civil(year, month, day)?).ok()
 }
 
 fn strip_era(text: &str) -> (&str, bool) {
@@ -260,38 +229,6 @@ fn date_and_era(days: i64) -> (String, &'static str) {
     }
 }
 
-/// `HH:MM:SS` with as much of a fraction as there is.
-pub(crate) fn format_time(micros: i64) -> String {
-    let (hours, rest) = (micros / MICROS_PER_HOUR, micros % MICROS_PER_HOUR);
-    let (minutes, rest) = (rest / MICROS_PER_MINUTE, rest % MICROS_PER_MINUTE);
-    let clock = format!("{hours:02}:{minutes:02}:{:02}", rest / MICROS_PER_SECOND);
-    clock + &format_fraction(rest % MICROS_PER_SECOND)
-}
-
-fn format_fraction(micros: i64) -> String {
-    if micros == 0 {
-        return String::new();
-    }
-    let text = format!(".{micros:06}");
-    text.trim_end_matches('0').to_owned()
-}
-
-/// `±HH[:MM[:SS]]`.
-fn format_offset(seconds: i32) -> String {
-    let sign = if seconds < 0 { '-' } else { '+' };
-    let seconds = seconds.abs();
-    let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    match (minutes, rest) {
-        (0, 0) => format!("{sign}{hours:02}"),
-        (_, 0) => format!("{sign}{hours:02}:{minutes:02}"),
-        _ => format!("{sign}{hours:02}:{minutes:02}:{rest:02}"),
-    }
-}
-
-pub(crate) fn format_time_tz(micros: i64, offset_seconds: i32) -> String {
-    format_time(micros) + &format_offset(offset_seconds)
-}
-
 /// An ISO timestamp; `zone` is appended (`+00` for instants).
 pub(crate) fn format_timestamp(micros: i64, zone: &str) -> String {
     match micros {
@@ -301,7 +238,7 @@ pub(crate) fn format_timestamp(micros: i64, zone: &str) -> String {
             let (date, era) = date_and_era(micros.div_euclid(MICROS_PER_DAY));
             format!(
                 "{date} {}{zone}{era}",
-                format_time(micros.rem_euclid(MICROS_PER_DAY))
+                render_time(micros.rem_euclid(MICROS_PER_DAY))
             )
         }
     }
@@ -321,7 +258,7 @@ pub(crate) fn format_interval(months: i32, days: i32, micros: i64) -> String {
     if micros != 0 || parts.is_empty() {
         let sign = if micros < 0 { "-" } else { "" };
         let micros = i64::try_from(micros.unsigned_abs()).unwrap_or(i64::MAX);
-        parts.push(format!("{sign}{}", format_time(micros)));
+        parts.push(format!("{sign}{}", render_time(micros)));
     }
     parts.join(" ")
 }
@@ -329,6 +266,7 @@ pub(crate) fn format_interval(months: i32, days: i32, micros: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use moraine_tables::text::render_time_tz;
 
     #[test]
     fn dates_and_timestamps_round_trip() {
@@ -392,6 +330,6 @@ mod tests {
             parse_time_tz("12:00:00-15:59:59"),
             Some((43_200_000_000, -57_599))
         );
-        assert_eq!(format_time_tz(43_200_000_000, -57_599), "12:00:00-15:59:59");
+        assert_eq!(render_time_tz(43_200_000_000, -57_599), "12:00:00-15:59:59");
     }
 }

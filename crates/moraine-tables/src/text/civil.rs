@@ -6,21 +6,30 @@ use crate::text::{INFINITY, NEGATIVE_INFINITY};
 const EPOCH_SHIFT_DAYS: i64 = 719_468;
 /// Days of a full Gregorian cycle of 400 years.
 const CYCLE_DAYS: i64 = 146_097;
+/// The greatest year with a text here: twelve digits, more than any count of seconds in 64 bits reaches.
+const YEAR_MAX: i64 = 999_999_999_999;
 
-/// Days since 1970-01-01 of a date; `year` counts 1 BC as 0.
-pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let cycle = year.div_euclid(400);
-    let year_of_cycle = year.rem_euclid(400);
+/// Days since 1970-01-01 of a date in the proleptic Gregorian calendar, 1 BC being year 0; `None` when the calendar has no
+/// such day, or the year has more than twelve digits.
+#[must_use]
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(-YEAR_MAX..=YEAR_MAX).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let march_year = if month <= 2 { year - 1 } else { year };
+    let cycle = march_year.div_euclid(400);
+    let year_of_cycle = march_year.rem_euclid(400);
     let month_from_march = (month + 9) % 12;
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
     let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
-    cycle * CYCLE_DAYS + day_of_cycle - EPOCH_SHIFT_DAYS
+    let days = cycle * CYCLE_DAYS + day_of_cycle - EPOCH_SHIFT_DAYS;
+    (civil_from_days(days) == (year, month, day)).then_some(days)
 }
 
-/// Year (1 BC is 0), month and day of a number of days since 1970-01-01.
-pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + EPOCH_SHIFT_DAYS;
+/// Year (1 BC is 0), month and day of a number of days since 1970-01-01. The last 719468 numbers are one day.
+#[must_use]
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let shifted = days.saturating_add(EPOCH_SHIFT_DAYS);
     let cycle = shifted.div_euclid(CYCLE_DAYS);
     let day_of_cycle = shifted.rem_euclid(CYCLE_DAYS);
     let year_of_cycle =
@@ -61,8 +70,7 @@ pub(crate) fn take_day(text: &str) -> Option<(i64, &str)> {
         Some(after) => (1 - year, after),
         None => (year, after),
     };
-    let days = days_from_civil(year, month, day);
-    (civil_from_days(days) == (year, month, day)).then_some((days, after))
+    Some((days_from_civil(year, month, day)?, after))
 }
 
 /// DuckDB's text of a date. The greatest `i32` is `infinity`, its negation `-infinity`.

@@ -37,9 +37,9 @@ pub(crate) fn take_clock(text: &str, digits: usize) -> Option<(i64, i64, &str)> 
     Some((total, padded.parse().ok()?, rest))
 }
 
-/// DuckDB's text of a time with zone: `12:00:00.5+05:30`, the offset's minutes and seconds only when they are not zero.
+/// The text of a time of day, or of any other number of microseconds that is not negative: `12:00:00.5`.
 #[must_use]
-pub fn render_time_tz(micros: i64, offset_seconds: i32) -> String {
+pub fn render_time(micros: i64) -> String {
     let mut out = String::with_capacity(24);
     push_clock(
         &mut out,
@@ -47,6 +47,13 @@ pub fn render_time_tz(micros: i64, offset_seconds: i32) -> String {
         micros.rem_euclid(SECOND_MICROS),
         6,
     );
+    out
+}
+
+/// DuckDB's text of a time with zone: `12:00:00.5+05:30`, the offset's minutes and seconds only when they are not zero.
+#[must_use]
+pub fn render_time_tz(micros: i64, offset_seconds: i32) -> String {
+    let mut out = render_time(micros);
     out.push(if offset_seconds < 0 { '-' } else { '+' });
     let offset = offset_seconds.unsigned_abs();
     let (hours, minutes, seconds) = (offset / 3600, offset / 60 % 60, offset % 60);

@@ -8,8 +8,8 @@ mod interval;
 mod timestamp;
 mod wide;
 
-pub use civil::{parse_date, render_date};
-pub use clock::{parse_time_tz, render_time_tz};
+pub use civil::{civil_from_days, days_from_civil, parse_date, render_date};
+pub use clock::{parse_time_tz, render_time, render_time_tz};
 pub use interval::{parse_interval, render_interval};
 pub use timestamp::{TimeUnit, parse_timestamp, parse_timestamp_tz, render_timestamp, render_timestamp_tz};
 pub use wide::{parse_u64, parse_wide, render_wide};

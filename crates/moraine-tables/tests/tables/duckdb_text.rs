@@ -3,9 +3,9 @@
 
 use arrow_buffer::i256;
 use moraine_tables::text::{
-    TimeUnit, parse_date, parse_interval, parse_time_tz, parse_timestamp, parse_timestamp_tz, parse_u64,
-    parse_wide, render_date, render_interval, render_time_tz, render_timestamp, render_timestamp_tz,
-    render_wide,
+    TimeUnit, civil_from_days, days_from_civil, parse_date, parse_interval, parse_time_tz, parse_timestamp,
+    parse_timestamp_tz, parse_u64, parse_wide, render_date, render_interval, render_time, render_time_tz,
+    render_timestamp, render_timestamp_tz, render_wide,
 };
 use proptest::prelude::*;
 
@@ -167,7 +167,45 @@ fn a_text_that_duckdb_would_write_otherwise_is_refused() {
     }
 }
 
+#[test]
+fn the_calendar_has_its_own_days_and_no_others() {
+    assert_eq!(days_from_civil(1970, 1, 1), Some(0));
+    assert_eq!(days_from_civil(2000, 2, 29), Some(11_016));
+    assert_eq!(civil_from_days(-1), (1969, 12, 31));
+    // The day before 0001-01-01 is in 1 BC, which is year 0.
+    assert_eq!(civil_from_days(-719_163), (0, 12, 31));
+    let none = [
+        (1900, 2, 29),
+        (2023, 2, 29),
+        (2024, 4, 31),
+        (2024, 0, 1),
+        (2024, 13, 1),
+        (2024, 1, 0),
+        (2024, 1, 32),
+        (i64::MAX, 1, 1),
+        (i64::MIN, 1, 1),
+        (2024, i64::MAX, i64::MAX),
+    ];
+    for (year, month, day) in none {
+        assert_eq!(days_from_civil(year, month, day), None, "{year}-{month}-{day}");
+    }
+    for days in [i64::MIN, i64::MAX] {
+        let (_, month, day) = civil_from_days(days);
+        assert!((1..=12).contains(&month) && (1..=31).contains(&day));
+    }
+    assert_eq!(render_time(86_400_000_000), "24:00:00");
+    assert_eq!(render_time(360_000_500_000), "100:00:00.5");
+}
+
 proptest! {
+    #[test]
+    fn every_day_is_found_again(days in -400_000_000_000_i64..400_000_000_000) {
+        let (year, month, day) = civil_from_days(days);
+        prop_assert_eq!(days_from_civil(year, month, day), Some(days));
+        let (next_year, next_month, next_day) = civil_from_days(days + 1);
+        prop_assert!((year, month, day) < (next_year, next_month, next_day));
+    }
+
     #[test]
     fn every_number_survives_its_text(ticks: i64, days: i32, months: i32, wide: i128, offset in -57_599_i32..=57_599, time in 0_i64..=86_400_000_000) {
         prop_assert_eq!(parse_date(&render_date(days)).unwrap_or(days), days);
