@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use moraine_codec::proto::HeadValue;
+use moraine_inline::Directories;
 use moraine_keys::{HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, Store, StoreUrl, View};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -48,6 +49,8 @@ pub struct Catalog {
     slot: Arc<Mutex<()>>,
     slot_wait: Duration,
     batch_bytes_max: usize,
+    /// Which chunk directories of inlined tables are complete.
+    directories: Arc<Directories>,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
     unmigrated_head: StdMutex<Option<HeadValue>>,
 }
@@ -62,7 +65,8 @@ impl Catalog {
         Ok(Catalog::with_options(store, options))
     }
 
-    /// The lake in an opened store, with default options.
+    /// The lake in an opened store, with default options. One `Catalog` for each opened store: it remembers what every writer of
+    /// inlined rows has to keep up to date.
     #[must_use]
     pub fn with_store(store: Arc<dyn Store>) -> Arc<Catalog> {
         Catalog::with_options(store, &CatalogOptions::default())
@@ -76,6 +80,7 @@ impl Catalog {
             slot: Arc::new(Mutex::new(())),
             slot_wait: options.slot_wait,
             batch_bytes_max: options.batch_bytes_max,
+            directories: Arc::new(Directories::default()),
             unmigrated_head: StdMutex::new(None),
         })
     }
@@ -95,6 +100,11 @@ impl Catalog {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// What is remembered of the chunk directories.
+    pub(crate) fn directories(&self) -> &Arc<Directories> {
+        &self.directories
     }
 
     /// Makes everything committed durable and closes the store. Takes bounded time.

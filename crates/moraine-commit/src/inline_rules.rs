@@ -2,7 +2,7 @@
 //! registrations that came before their table.
 
 use arrow_schema::Schema;
-use moraine_inline::InlineError;
+use moraine_inline::{DirectoriesAt, InlineError};
 use moraine_store::Staging;
 
 use crate::change::InlineChange;
@@ -12,6 +12,7 @@ use crate::transaction::Staged;
 /// Stages one change of inlined rows. What was staged before an error stays; the caller takes it back.
 pub(crate) async fn apply(
     staging: &mut Staging,
+    directories: &DirectoriesAt,
     staged: &mut Staged,
     change: InlineChange,
 ) -> Result<(), StageError> {
@@ -37,7 +38,7 @@ pub(crate) async fn apply(
                 moraine_inline::deregister(staging, table_id, schema_version).await?;
             }
         }
-        change => apply_rows(staging, change).await?,
+        change => apply_rows(staging, directories, change).await?,
     }
     Ok(())
 }
@@ -77,7 +78,11 @@ async fn register(
 }
 
 /// The changes that a commit needs to know nothing of.
-async fn apply_rows(staging: &mut Staging, change: InlineChange) -> Result<(), InlineError> {
+async fn apply_rows(
+    staging: &mut Staging,
+    directories: &DirectoriesAt,
+    change: InlineChange,
+) -> Result<(), InlineError> {
     match change {
         InlineChange::CreateTable { .. }
         | InlineChange::Register { .. }
@@ -85,7 +90,7 @@ async fn apply_rows(staging: &mut Staging, change: InlineChange) -> Result<(), I
         InlineChange::DropTable {
             table_id,
             schema_version,
-        } => moraine_inline::drop_version(staging, table_id, schema_version).await,
+        } => moraine_inline::drop_version(staging, directories, table_id, schema_version).await,
         InlineChange::Insert {
             table_id,
             schema_version,
@@ -95,6 +100,7 @@ async fn apply_rows(staging: &mut Staging, change: InlineChange) -> Result<(), I
         } => {
             moraine_inline::insert(
                 staging,
+                directories,
                 table_id,
                 schema_version,
                 begin_snapshot,
@@ -112,7 +118,7 @@ async fn apply_rows(staging: &mut Staging, change: InlineChange) -> Result<(), I
             table_id,
             schema_version,
             rows,
-        } => moraine_inline::remove_rows(staging, table_id, schema_version, &rows).await,
+        } => moraine_inline::remove_rows(staging, directories, table_id, schema_version, &rows).await,
         InlineChange::CreateFileDeleteTable { table_id } => {
             moraine_inline::create_file_delete_table(staging, table_id).await
         }

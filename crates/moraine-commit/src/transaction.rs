@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use moraine_codec::proto::{HeadValue, SnapshotValue};
+use moraine_inline::DirectoriesAt;
 use moraine_keys::{HeadKey, SnapshotKey};
 use moraine_store::{ReadExt, Savepoint, Staging, View};
 use tokio::sync::OwnedMutexGuard;
@@ -104,6 +105,14 @@ impl CatalogTransaction {
         &self.staging
     }
 
+    /// What may be relied on about the chunk directories of inlined tables in this transaction's view; selections of inlined rows
+    /// need it.
+    #[must_use]
+    pub fn directories(&self) -> DirectoriesAt {
+        let batch_seq = self.premise.as_ref().map_or(0, |head| head.batch_seq);
+        self.catalog.directories().at(batch_seq)
+    }
+
     /// The snapshot this transaction has inserted, as it stands.
     #[must_use]
     pub fn inserted_snapshot(&self) -> Option<&SnapshotValue> {
@@ -174,7 +183,9 @@ impl CatalogTransaction {
     pub async fn inline(&mut self, change: InlineChange) -> Result<(), StageError> {
         self.check_exists()?;
         let savepoint = self.savepoint();
-        let mut outcome = crate::inline_rules::apply(&mut self.staging, &mut self.staged, change).await;
+        let directories = self.directories();
+        let mut outcome =
+            crate::inline_rules::apply(&mut self.staging, &directories, &mut self.staged, change).await;
         if outcome.is_ok() {
             outcome = self.catalog.check_batch_bytes(self.staging.bytes());
         }

@@ -10,6 +10,7 @@ use moraine_codec::proto::InlineChunkValue;
 use moraine_keys::{InlineInsertKey, InlineSchemaKey};
 use moraine_store::{ReadExt, Staging};
 
+use crate::directory_memory::DirectoriesAt;
 use crate::error::{InlineError, corruption};
 use crate::frame::encode_body;
 use crate::schema_record;
@@ -67,6 +68,7 @@ impl NewChunk {
 /// the same snapshot has inserted already. Nothing is staged then.
 pub async fn insert(
     staging: &mut Staging,
+    directories: &DirectoriesAt,
     table_id: u64,
     schema_version: u64,
     begin_snapshot: u64,
@@ -98,6 +100,8 @@ pub async fn insert(
         chunk_seq = chunk_seq.saturating_add(1);
     }
     schema_record::clear_marker(staging, &record).await?;
+    let widest = chunks.iter().map(|chunk| chunk.span.width()).max();
+    directories.raise_width(table_id, widest.unwrap_or_default());
     chunks.iter().try_for_each(|chunk| chunk.stage(staging))
 }
 

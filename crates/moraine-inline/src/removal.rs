@@ -2,7 +2,7 @@
 //! table. Tombstones go only with the last version that needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use arrow_schema::SchemaRef;
 use moraine_keys::{
@@ -14,8 +14,10 @@ use moraine_store::{Read, ReadExt, Staging};
 
 use crate::chunk::NewChunk;
 use crate::directory::{Directory, Scope};
+use crate::directory_memory::DirectoriesAt;
 use crate::error::{InlineError, corruption};
 use crate::frame::decode_body;
+use crate::row_ids::RowIds;
 use crate::schema_record;
 use crate::span::Span;
 use crate::tombstone::Tombstones;
@@ -30,20 +32,22 @@ use crate::tombstone::Tombstones;
 /// Nothing is staged then.
 pub async fn remove_rows(
     staging: &mut Staging,
+    directories: &DirectoriesAt,
     table_id: u64,
     schema_version: u64,
     rows: &[(u64, u64)],
 ) -> Result<(), InlineError> {
     let mut doomed = Doomed::new(rows);
-    let Some(row_ids) = doomed.row_ids() else {
+    let row_ids = doomed.row_ids();
+    if row_ids.is_empty() {
         return Ok(());
-    };
+    }
     let schema = schema_record::schema(staging, table_id, schema_version).await?;
     let schema = schema.ok_or(InlineError::NoSuchVersion {
         table_id,
         schema_version,
     })?;
-    let directory = Directory::load(staging, &Scope::table(table_id)).await?;
+    let directory = Directory::load(staging, directories, &Scope::table(table_id)).await?;
     let mut plan = Plan::default();
     for span in &directory.spans {
         let hit = if span.key.schema_version == schema_version {
@@ -74,10 +78,11 @@ pub async fn remove_rows(
 /// [`moraine_store::ReadError::Corruption`] for damaged records. Nothing is staged then.
 pub async fn drop_version(
     staging: &mut Staging,
+    directories: &DirectoriesAt,
     table_id: u64,
     schema_version: u64,
 ) -> Result<(), InlineError> {
-    let directory = Directory::load(staging, &Scope::table(table_id)).await?;
+    let directory = Directory::load(staging, directories, &Scope::table(table_id)).await?;
     let mut plan = Plan::default();
     for span in &directory.spans {
         let all = if span.key.schema_version == schema_version {
@@ -87,15 +92,8 @@ pub async fn drop_version(
         };
         plan.add(span, all);
     }
-    let bounds = plan
-        .dropped
-        .iter()
-        .map(|span| span.start)
-        .min()
-        .zip(plan.dropped.iter().map(|span| span.end).max());
-    if let Some((first, last)) = bounds {
-        plan.obsolete = obsolete_tombstones(staging, table_id, first..=last, &plan.surviving).await?;
-    }
+    let row_ids = plan.dropped.iter().map(|span| span.start..=span.end).collect();
+    plan.obsolete = obsolete_tombstones(staging, table_id, row_ids, &plan.surviving).await?;
     let record = InlineSchemaKey {
         table_id,
         schema_version,
@@ -147,27 +145,20 @@ struct Doomed {
     /// (begin snapshot, row id), ascending, once each.
     versions: Vec<(u64, u64)>,
     found: Vec<bool>,
-    /// Row ids, ascending, once each.
-    rows: Vec<u64>,
 }
 
 impl Doomed {
     fn new(rows: &[(u64, u64)]) -> Self {
         let versions: BTreeSet<(u64, u64)> = rows.iter().map(|(row_id, begin)| (*begin, *row_id)).collect();
         let versions: Vec<(u64, u64)> = versions.into_iter().collect();
-        let rows: BTreeSet<u64> = rows.iter().map(|(row_id, _)| *row_id).collect();
         Self {
             found: vec![false; versions.len()],
             versions,
-            rows: rows.into_iter().collect(),
         }
     }
 
-    fn row_ids(&self) -> Option<RangeInclusive<u64>> {
-        self.rows
-            .first()
-            .zip(self.rows.last())
-            .map(|(first, last)| *first..=*last)
+    fn row_ids(&self) -> RowIds {
+        self.versions.iter().map(|(_, row_id)| *row_id).collect()
     }
 
     /// Positions of the versions that lie in `span`, noted as found.
@@ -297,7 +288,7 @@ impl Plan {
 async fn obsolete_tombstones(
     read: &dyn Read,
     table_id: u64,
-    row_ids: RangeInclusive<u64>,
+    row_ids: RowIds,
     surviving: &[Span],
 ) -> Result<Vec<RowTombstoneKey>, InlineError> {
     let tombstones = Tombstones::load(read, table_id, row_ids).await?;

@@ -9,11 +9,13 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use futures::future::try_join_all;
-use moraine_store::{Read, ReadExt};
+use moraine_store::{Read, ReadExt, Staging};
 
 use crate::directory::{Directory, Scope};
+use crate::directory_memory::DirectoriesAt;
 use crate::error::{InlineError, corruption};
 use crate::frame::decode_body_columns;
+use crate::row_ids::RowIds;
 use crate::schema_record;
 use crate::span::Span;
 use crate::tombstone::Tombstones;
@@ -24,8 +26,8 @@ const BODIES_IN_FLIGHT_MAX: usize = 16;
 /// Which versions of rows to select. All conditions hold together; the default selects every version, ended ones too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowPredicate {
-    /// Row ids, or any.
-    pub row_ids: Option<RangeInclusive<u64>>,
+    /// Row ids.
+    pub row_ids: RowIds,
     /// Begin snapshots.
     pub begin: RangeInclusive<u64>,
     /// End snapshots.
@@ -51,7 +53,7 @@ pub enum EndPredicate {
 impl Default for RowPredicate {
     fn default() -> Self {
         Self {
-            row_ids: None,
+            row_ids: RowIds::all(),
             begin: 0..=u64::MAX,
             end: EndPredicate::Any,
             identities: None,
@@ -101,15 +103,18 @@ impl RowPredicate {
     #[must_use]
     pub fn exactly(identities: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let identities: BTreeSet<(u64, u64)> = identities.into_iter().collect();
-        let row_ids = identities
-            .first()
-            .zip(identities.last())
-            .map(|(first, last)| first.0..=last.0);
         Self {
-            row_ids,
+            row_ids: identities.iter().map(|(row_id, _)| *row_id).collect(),
             identities: Some(identities),
             ..Self::default()
         }
+    }
+}
+
+impl RowPredicate {
+    fn names(&self, row_id: u64, begin_snapshot: u64) -> bool {
+        let named = |identities: &BTreeSet<(u64, u64)>| identities.contains(&(row_id, begin_snapshot));
+        self.identities.as_ref().is_none_or(named)
     }
 }
 
@@ -145,53 +150,55 @@ pub struct Selection {
     rows: Vec<RowVersion>,
 }
 
-/// Selects the rows of `ducklake_inlined_data_<table_id>_<schema_version>` that `predicate` picks. Reads keys, locators and
-/// tombstones; no chunk body as long as the chunk directory is complete.
+/// Selects the rows of `ducklake_inlined_data_<table_id>_<schema_version>` that `predicate` picks, from the chunk directory: reads
+/// locators and tombstones, and no chunk body once `directories` knows the directory to be complete. Row ids that are named are
+/// sought; what lies far from them is not read.
 ///
 /// # Errors
 /// [`InlineError::NoSuchVersion`]; [`moraine_store::ReadError::Corruption`] for damaged records, a locator that contradicts its
 /// chunk among them.
 pub async fn select(
-    read: &dyn Read,
+    staging: &Staging,
+    directories: &DirectoriesAt,
     table_id: u64,
     schema_version: u64,
     predicate: &RowPredicate,
 ) -> Result<Selection, InlineError> {
-    let schema = schema_record::schema(read, table_id, schema_version).await?;
+    let schema = schema_record::schema(staging, table_id, schema_version).await?;
     let schema = schema.ok_or(InlineError::NoSuchVersion {
         table_id,
         schema_version,
     })?;
-    let wanted = predicate.row_ids.clone().unwrap_or(0..=u64::MAX);
-    let mut spans = match predicate.identities.as_ref().is_some_and(BTreeSet::is_empty) {
-        true => Vec::new(),
-        false => {
-            let scope = Scope::version(table_id, schema_version, predicate.begin.clone());
-            Directory::load(read, &scope).await?.spans
-        }
-    };
-    spans.retain(|span| span.start <= *wanted.end() && span.end >= *wanted.start());
+    let wanted = &predicate.row_ids;
+    let scope = Scope::version(table_id, schema_version, predicate.begin.clone(), wanted.clone());
+    let spans = Directory::load(staging, directories, &scope).await?.spans;
+    let rows = expand(staging, table_id, &spans, predicate).await?;
+    Ok(Selection { schema, spans, rows })
+}
+
+/// The rows of `spans` that `predicate` picks, in order.
+pub(crate) async fn expand(
+    read: &dyn Read,
+    table_id: u64,
+    spans: &[Span],
+    predicate: &RowPredicate,
+) -> Result<Vec<RowVersion>, InlineError> {
     let bounds = spans
         .iter()
         .map(|span| span.start)
         .min()
         .zip(spans.iter().map(|span| span.end).max());
     let Some((first, last)) = bounds else {
-        return Ok(Selection {
-            schema,
-            spans,
-            rows: Vec::new(),
-        });
+        return Ok(Vec::new());
     };
-    let relevant = first.max(*wanted.start())..=last.min(*wanted.end());
+    let relevant = predicate.row_ids.within_bounds(first, last);
     let tombstones = Tombstones::load(read, table_id, relevant).await?;
     let mut rows = Vec::new();
     for (chunk, span) in spans.iter().enumerate() {
         let begin_snapshot = span.key.begin_snapshot;
-        let held = span.start.max(*wanted.start())..=span.end.min(*wanted.end());
-        let mut offer = |row_id| {
+        for row_id in predicate.row_ids.clipped(span.start, span.end).flatten() {
             let end_snapshot = tombstones.end_of(row_id, begin_snapshot);
-            if predicate.end.holds(end_snapshot) {
+            if predicate.end.holds(end_snapshot) && predicate.names(row_id, begin_snapshot) {
                 rows.push(RowVersion {
                     row_id,
                     begin_snapshot,
@@ -199,17 +206,10 @@ pub async fn select(
                     chunk,
                 });
             }
-        };
-        match &predicate.identities {
-            None => held.for_each(&mut offer),
-            Some(identities) => identities
-                .range((*held.start(), 0)..=(*held.end(), u64::MAX))
-                .filter(|(_, begin)| *begin == begin_snapshot)
-                .for_each(|(row_id, _)| offer(*row_id)),
         }
     }
     rows.sort_unstable_by_key(|row| (row.row_id, row.begin_snapshot, row.chunk));
-    Ok(Selection { schema, spans, rows })
+    Ok(rows)
 }
 
 impl Selection {

@@ -56,7 +56,12 @@ impl Span {
 
     /// How many rows the chunk holds.
     pub(crate) fn rows(&self) -> u64 {
-        self.end.saturating_sub(self.start).saturating_add(1)
+        self.width().saturating_add(1)
+    }
+
+    /// How many row ids lie beyond the first.
+    pub(crate) fn width(&self) -> u64 {
+        self.end.saturating_sub(self.start)
     }
 
     /// Requires that the chunk's record tells the same rows.

@@ -1,15 +1,14 @@
 //! Tombstones: the ends of inlined rows, as events. A version of a row ends at the smallest event after its begin, whatever schema
 //! version it lives in; nothing else ends it.
 
-use std::ops::RangeInclusive;
-
 use moraine_codec::proto::InlineInlineDeleteValue;
 use moraine_keys::{RowTombstoneKey, TableChild};
 use moraine_store::{Read, ReadExt, Staging};
 
 use crate::error::InlineError;
+use crate::row_ids::RowIds;
 
-/// The events of a table within a range of row ids, held in memory.
+/// The events of some rows of a table, held in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
     /// (row id, end snapshot), ascending.
@@ -18,17 +17,14 @@ pub(crate) struct Tombstones {
 
 impl Tombstones {
     /// Reads the events of the rows in `row_ids`.
-    pub(crate) async fn load(
-        read: &dyn Read,
-        table_id: u64,
-        row_ids: RangeInclusive<u64>,
-    ) -> Result<Self, InlineError> {
-        let mut scan = read
-            .record_scan::<RowTombstoneKey>(RowTombstoneKey::scan_table_ids(table_id, row_ids))
-            .await?;
+    pub(crate) async fn load(read: &dyn Read, table_id: u64, row_ids: RowIds) -> Result<Self, InlineError> {
         let mut events = Vec::new();
-        while let Some((key, _)) = scan.next().await? {
-            events.push((key.row_id, key.end_snapshot));
+        for range in row_ids.coarse().ranges() {
+            let range = RowTombstoneKey::scan_table_ids(table_id, range.clone());
+            let mut scan = read.record_scan::<RowTombstoneKey>(range).await?;
+            while let Some((key, _)) = scan.next().await? {
+                events.push((key.row_id, key.end_snapshot));
+            }
         }
         Ok(Self { events })
     }
@@ -62,11 +58,8 @@ pub async fn end_rows(
     rows: &[(u64, u64)],
     end_snapshot: u64,
 ) -> Result<(), InlineError> {
-    let ids = rows.iter().map(|(row_id, _)| *row_id);
-    let Some((least, greatest)) = ids.clone().min().zip(ids.max()) else {
-        return Ok(());
-    };
-    let tombstones = Tombstones::load(staging, table_id, least..=greatest).await?;
+    let row_ids = rows.iter().map(|(row_id, _)| *row_id).collect();
+    let tombstones = Tombstones::load(staging, table_id, row_ids).await?;
     let mut events = Vec::new();
     for &(row_id, begin_snapshot) in rows {
         if end_snapshot <= begin_snapshot {

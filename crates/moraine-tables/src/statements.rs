@@ -154,7 +154,7 @@ pub async fn scan<'a>(
         Relation::InlinedDataTables => Ok(RowScan::new(registrations::scan(tx, &filter, projection).await?)),
         Relation::InlinedData { table_id, schema_version } => {
             let table = InlinedTable { table_id, schema_version };
-            Ok(RowScan::new(DataStream::open(read, table, filter, projection).await?))
+            Ok(RowScan::new(DataStream::open(tx, table, filter, projection).await?))
         }
         Relation::InlinedDelete { table_id } => {
             Ok(RowScan::new(file_deletes::scan(tx, table_id, &filter, projection).await?))

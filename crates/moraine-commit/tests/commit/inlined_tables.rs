@@ -44,9 +44,15 @@ fn insert_rows(begin_snapshot: u64, row_ids: &[u64]) -> InlineChange {
 }
 
 async fn visible(transaction: &CatalogTransaction, snapshot_id: u64) -> Vec<u64> {
-    let selection = select(transaction.read(), 1, 1, &RowPredicate::visible_at(snapshot_id))
-        .await
-        .unwrap();
+    let selection = select(
+        transaction.read(),
+        &transaction.directories(),
+        1,
+        1,
+        &RowPredicate::visible_at(snapshot_id),
+    )
+    .await
+    .unwrap();
     selection.rows().iter().map(|row| row.row_id).collect()
 }
 

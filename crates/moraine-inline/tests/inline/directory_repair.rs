@@ -1,13 +1,13 @@
 //! The chunk directory: it serves reads only while it names exactly the chunks that exist, and a removal makes it whole again.
 
 use moraine_codec::proto::InlineChunkRangeValue;
-use moraine_inline::{RowPredicate, create_table, remove_rows, select};
+use moraine_inline::{RowPredicate, create_table};
 use moraine_keys::{ChunkLocatorKey, ChunkRangeKey, InlineInsertKey, Kind};
 use moraine_store::{MemoryStore, Read, ReadExt, Staging};
 
 use crate::support::{
-    TABLE, VERSION, columns, commit, fresh, is_corruption_at, keys, lifetimes, put, put_unverified, run,
-    staging, visible,
+    TABLE, VERSION, columns, commit, committed, fresh, is_corruption_at, keys, lifetimes, put,
+    put_unverified, remove_rows, run, select, staging, visible,
 };
 
 fn locator(row_id_end: u64, begin_snapshot: u64, chunk_seq: u64) -> ChunkLocatorKey {
@@ -113,11 +113,11 @@ fn an_incomplete_directory_costs_a_chunk_walk_and_never_a_row() {
         put(&mut staging, VERSION, 2, &[5]).await;
         let expected = visible(&staging, VERSION, 9).await;
         staging.delete(&locator(2, 1, 0));
-        assert_eq!(visible(&staging, VERSION, 9).await, expected);
+        assert_eq!(visible(&committed(&staging).await, VERSION, 9).await, expected);
         // As many locators as chunks, one of them naming no chunk: sets are compared, not counts.
         let dangling = locator(8, 1, 7);
         staging.put(&dangling, &range(&dangling, 8)).unwrap();
-        assert_eq!(visible(&staging, VERSION, 9).await, expected);
+        assert_eq!(visible(&committed(&staging).await, VERSION, 9).await, expected);
     });
 }
 
@@ -142,6 +142,7 @@ fn a_removal_heals_the_directory_and_sweeps_the_legacy_one() {
         };
         staging.put(&legacy, &range(&locator(3, 1, 0), 1)).unwrap();
         assert!(!is_complete(&staging).await);
+        let mut staging = committed(&staging).await;
 
         remove_rows(&mut staging, TABLE, VERSION, &[(2, 1), (8, 3), (9, 3)])
             .await
@@ -206,23 +207,38 @@ fn a_chunk_with_an_outlandish_row_count_is_refused_before_its_rows_are_counted_o
         let key = locator(u64::MAX - 1, 1, 0);
         staging.delete(&locator(1, 1, 0));
         staging.put(&key, &range(&key, 1)).unwrap();
-        let error = select(&staging, TABLE, VERSION, &RowPredicate::default())
-            .await
-            .unwrap_err();
+        let error = select(
+            &committed(&staging).await,
+            TABLE,
+            VERSION,
+            &RowPredicate::default(),
+        )
+        .await
+        .unwrap_err();
         assert!(is_corruption_at(&error, &chunk(1, 0)), "{error}");
         // The same without a locator, and with a count that overflows the row ids.
         staging.delete(&key);
-        let error = select(&staging, TABLE, VERSION, &RowPredicate::default())
-            .await
-            .unwrap_err();
+        let error = select(
+            &committed(&staging).await,
+            TABLE,
+            VERSION,
+            &RowPredicate::default(),
+        )
+        .await
+        .unwrap_err();
         assert!(is_corruption_at(&error, &chunk(1, 0)), "{error}");
         for row_count in [0, u64::MAX] {
             value.row_count = row_count;
             value.row_id_start = 2;
             put_unverified(&mut staging, &chunk(1, 0), &value);
-            let error = select(&staging, TABLE, VERSION, &RowPredicate::default())
-                .await
-                .unwrap_err();
+            let error = select(
+                &committed(&staging).await,
+                TABLE,
+                VERSION,
+                &RowPredicate::default(),
+            )
+            .await
+            .unwrap_err();
             assert!(is_corruption_at(&error, &chunk(1, 0)), "{error}");
         }
     });
@@ -241,7 +257,7 @@ fn rows_of_other_tables_and_versions_stay_out_of_a_selection() {
         put(&mut staging, VERSION, 1, &[1]).await;
         put(&mut staging, 4, 1, &[2]).await;
         let batch = crate::support::rows(&[3]);
-        moraine_inline::insert(&mut staging, 8, VERSION, 1, &[3], &batch)
+        crate::support::insert(&mut staging, 8, VERSION, 1, &[3], &batch)
             .await
             .unwrap();
         assert_eq!(visible(&staging, VERSION, 1).await, vec![(1, 1)]);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chunk_framing;
+mod directory_memory;
 mod directory_repair;
 mod file_deletions;
 mod random_histories;

@@ -1,9 +1,11 @@
 //! Random histories of one table against a plain list of rows, compared at every snapshot.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use moraine_inline::{
-    RowPredicate, create_table, drop_version, end_rows, insert, remove_rows, select, versions,
+    Directories, DirectoriesAt, RowPredicate, create_table, drop_version, end_rows, insert, remove_rows,
+    select, versions,
 };
 use moraine_keys::{ChunkLocatorKey, InlineInsertKey, RowTombstoneKey};
 use moraine_store::{MemoryStore, Read, Staging};
@@ -87,9 +89,16 @@ struct Model {
     next_value: i64,
     snapshot: u64,
     listed: BTreeSet<u64>,
+    /// What the lake remembers all along.
+    directories: Arc<Directories>,
+    batches: u64,
 }
 
 impl Model {
+    fn memory(&self) -> DirectoriesAt {
+        self.directories.at(self.batches)
+    }
+
     fn add(&mut self, version: u64, row_ids: &[u64]) -> Vec<i64> {
         let mut values = Vec::new();
         for row_id in row_ids {
@@ -184,9 +193,17 @@ async fn write(staging: &mut Staging, model: &mut Model, version: u64, row_ids: 
     }
     let values = model.add(version, row_ids);
     model.listed.insert(version);
-    insert(staging, TABLE, version, model.snapshot, row_ids, &rows(&values))
-        .await
-        .unwrap();
+    insert(
+        staging,
+        &model.memory(),
+        TABLE,
+        version,
+        model.snapshot,
+        row_ids,
+        &rows(&values),
+    )
+    .await
+    .unwrap();
 }
 
 async fn apply(store: &MemoryStore, staged: &mut Staging, model: &mut Model, step: Step) {
@@ -216,21 +233,28 @@ async fn apply(store: &MemoryStore, staged: &mut Staging, model: &mut Model, ste
         Step::Remove { version, rows } => {
             let picked = model.pick(version, &rows);
             let gone = model.take(|row| row.version == version && picked.contains(&(row.row_id, row.begin)));
-            remove_rows(staged, TABLE, version, &gone).await.unwrap();
+            remove_rows(staged, &model.memory(), TABLE, version, &gone)
+                .await
+                .unwrap();
         }
         Step::Flush { version, back } => {
             let until = model.snapshot.saturating_sub(back);
             let gone = model.take(|row| row.version == version && row.begin <= until);
-            remove_rows(staged, TABLE, version, &gone).await.unwrap();
+            remove_rows(staged, &model.memory(), TABLE, version, &gone)
+                .await
+                .unwrap();
         }
         Step::Drop { version } => {
             model.take(|row| row.version == version);
             model.listed.remove(&version);
-            drop_version(staged, TABLE, version).await.unwrap();
+            drop_version(staged, &model.memory(), TABLE, version)
+                .await
+                .unwrap();
         }
         Step::Commit => {
             commit(store, staged).await;
             *staged = staging(store);
+            model.batches += 1;
             model.snapshot += 1;
         }
         Step::Advance => model.snapshot += 1,
@@ -238,11 +262,14 @@ async fn apply(store: &MemoryStore, staged: &mut Staging, model: &mut Model, ste
 }
 
 async fn selected(
-    read: &dyn Read,
+    read: &Staging,
+    directories: &DirectoriesAt,
     version: u64,
     predicate: &RowPredicate,
 ) -> Vec<(u64, u64, Option<u64>, i64)> {
-    let selection = select(read, TABLE, version, predicate).await.unwrap();
+    let selection = select(read, directories, TABLE, version, predicate)
+        .await
+        .unwrap();
     let mut values = Vec::new();
     for start in (0..selection.rows().len()).step_by(4) {
         let end = selection.rows().len().min(start + 4);
@@ -253,21 +280,35 @@ async fn selected(
         .collect()
 }
 
-async fn compare(read: &dyn Read, model: &Model) {
+async fn compare(read: &Staging, model: &Model) {
+    let memory = &model.memory();
     for version in 0..VERSIONS {
-        let all = selected(read, version, &RowPredicate::default()).await;
+        let all = selected(read, memory, version, &RowPredicate::default()).await;
         assert_eq!(all, model.select(version, |_| true), "all of version {version}");
         for snapshot in 0..=model.snapshot {
-            let seen = selected(read, version, &RowPredicate::visible_at(snapshot)).await;
+            let seen = selected(read, memory, version, &RowPredicate::visible_at(snapshot)).await;
             let expected = model.select(version, |row| {
                 row.begin <= snapshot && row.end.is_none_or(|end| snapshot < end)
             });
             assert_eq!(seen, expected, "version {version} at snapshot {snapshot}");
         }
         let middle = model.snapshot / 2..=model.snapshot;
-        let inserted = selected(read, version, &RowPredicate::inserted_in(middle.clone())).await;
+        for row in &model.rows {
+            let one = RowPredicate {
+                row_ids: [row.row_id].into_iter().collect(),
+                ..RowPredicate::default()
+            };
+            let found = selected(read, memory, version, &one).await;
+            assert_eq!(
+                found,
+                model.select(version, |other| other.row_id == row.row_id),
+                "row {}",
+                row.row_id
+            );
+        }
+        let inserted = selected(read, memory, version, &RowPredicate::inserted_in(middle.clone())).await;
         assert_eq!(inserted, model.select(version, |row| middle.contains(&row.begin)));
-        let deleted = selected(read, version, &RowPredicate::deleted_in(middle.clone())).await;
+        let deleted = selected(read, memory, version, &RowPredicate::deleted_in(middle.clone())).await;
         assert_eq!(
             deleted,
             model.select(version, |row| row.end.is_some_and(|end| middle.contains(&end)))
@@ -325,6 +366,7 @@ proptest! {
                 compare(&staged, &model).await;
             }
             commit(&store, &staged).await;
+            model.batches += 1;
             compare(&staging(&store), &model).await;
         });
     }

@@ -6,14 +6,14 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use moraine_codec::proto::InlineInlineDeleteValue;
 use moraine_inline::{
-    EndPredicate, INLINE_CHUNK_ROWS_MAX, InlineError, RowPredicate, create_table, end_rows, insert, select,
+    EndPredicate, INLINE_CHUNK_ROWS_MAX, InlineError, RowIds, RowPredicate, create_table, end_rows,
 };
 use moraine_keys::{ChunkLocatorKey, InlineInsertKey, RowTombstoneKey};
 use moraine_store::{MemoryStore, Store};
 
 use crate::support::{
-    TABLE, VERSION, columns, everything, fresh, is_corruption_at, keys, lifetimes, numbers, put,
-    put_unverified, rows, run, staging, visible,
+    TABLE, VERSION, columns, everything, fresh, insert, is_corruption_at, keys, lifetimes, numbers, put,
+    put_unverified, rows, run, select, staging, visible,
 };
 
 #[test]
@@ -209,7 +209,7 @@ fn predicates_select_on_row_begin_end_and_exact_versions() {
                 .collect()
         };
         let row_ids = RowPredicate {
-            row_ids: Some(2..=3),
+            row_ids: RowIds::within(2..=3),
             ..RowPredicate::default()
         };
         assert_eq!(select(row_ids).await, vec![(2, 2), (2, 5), (3, 2)]);
@@ -357,7 +357,7 @@ fn operations_can_be_awaited_on_any_thread() {
             .await
             .unwrap();
         all.window(&staging, 0..3, &[0]).await.unwrap();
-        moraine_inline::remove_rows(&mut staging, TABLE, VERSION, &[(2, 1)])
+        crate::support::remove_rows(&mut staging, TABLE, VERSION, &[(2, 1)])
             .await
             .unwrap();
         moraine_inline::insert_file_deletes(&mut staging, TABLE, &[(1, 1, 1)])
@@ -366,7 +366,7 @@ fn operations_can_be_awaited_on_any_thread() {
         moraine_inline::remove_file_deletes(&mut staging, TABLE, &[(1, 1)])
             .await
             .unwrap();
-        moraine_inline::drop_version(&mut staging, TABLE, VERSION)
+        crate::support::drop_version(&mut staging, TABLE, VERSION)
             .await
             .unwrap();
         moraine_inline::drop_table(&mut staging, TABLE).await.unwrap();

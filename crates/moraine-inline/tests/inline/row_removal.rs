@@ -2,8 +2,8 @@
 
 use moraine_codec::proto::InlineInlineDeleteValue;
 use moraine_inline::{
-    InlineError, RowPredicate, create_file_delete_table, create_table, deregister, drop_table, drop_version,
-    end_rows, insert_file_deletes, remove_rows, schema, select, versions,
+    InlineError, RowPredicate, create_file_delete_table, create_table, deregister, drop_table, end_rows,
+    insert_file_deletes, schema, versions,
 };
 use moraine_keys::{
     ChunkLocatorKey, ChunkRangeKey, InlineDeleteKey, InlineInsertKey, RowTombstoneKey, SchemaDroppedKey,
@@ -11,7 +11,8 @@ use moraine_keys::{
 use moraine_store::ReadExt;
 
 use crate::support::{
-    TABLE, VERSION, columns, everything, fresh, is_corruption_at, keys, lifetimes, numbers, put, run, visible,
+    TABLE, VERSION, columns, drop_version, everything, fresh, is_corruption_at, keys, lifetimes, numbers,
+    put, remove_rows, run, select, visible,
 };
 
 async fn tombstones(read: &moraine_store::Staging) -> Vec<(u64, u64)> {
@@ -234,7 +235,7 @@ fn dropping_a_table_removes_every_inlined_record_of_it_and_of_no_other() {
     run(async {
         let mut staging = fresh().await;
         create_table(&mut staging, 8, 1, &columns(), true).await.unwrap();
-        moraine_inline::insert(&mut staging, 8, 1, 1, &[0], &crate::support::rows(&[0]))
+        crate::support::insert(&mut staging, 8, 1, 1, &[0], &crate::support::rows(&[0]))
             .await
             .unwrap();
         end_rows(&mut staging, 8, &[(0, 1)], 2).await.unwrap();

@@ -1,14 +1,13 @@
 //! Schema records: registration, the dropped marker, and storing equal schemas once.
 
 use moraine_codec::proto::InlineSchemaValue;
-use moraine_inline::{
-    InlineError, create_table, deregister, drop_version, encode_schema, insert, register, schema, versions,
-};
+use moraine_inline::{InlineError, create_table, deregister, encode_schema, register, schema, versions};
 use moraine_keys::{InlineSchemaKey, SchemaDroppedKey};
 use moraine_store::{MemoryStore, ReadExt, Staging};
 
 use crate::support::{
-    TABLE, columns, fresh, is_corruption_at, keys, put, put_unverified, rows, run, staging,
+    TABLE, columns, drop_version, fresh, insert, is_corruption_at, keys, put, put_unverified, rows, run,
+    staging,
 };
 
 fn key(schema_version: u64) -> InlineSchemaKey {

@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use moraine_codec::Stored;
-use moraine_inline::{InlineError, RowPredicate, create_table, insert, select};
+use moraine_inline::{DirectoriesAt, InlineError, RowPredicate, Selection, create_table};
 use moraine_keys::{KeyRange, Kind};
 use moraine_store::{MemoryStore, Read, ReadError, ReadExt, Staging, Store};
 
@@ -59,6 +59,52 @@ pub(crate) async fn commit(store: &MemoryStore, staging: &Staging) {
     transaction.commit().await.unwrap().durable().await.unwrap();
 }
 
+pub(crate) async fn insert(
+    staging: &mut Staging,
+    table_id: u64,
+    version: u64,
+    begin: u64,
+    row_ids: &[u64],
+    batch: &RecordBatch,
+) -> Result<(), InlineError> {
+    let unknown = DirectoriesAt::unknown();
+    moraine_inline::insert(staging, &unknown, table_id, version, begin, row_ids, batch).await
+}
+
+/// A selection by somebody who remembers nothing of the directory.
+pub(crate) async fn select(
+    staging: &Staging,
+    table_id: u64,
+    version: u64,
+    predicate: &RowPredicate,
+) -> Result<Selection, InlineError> {
+    moraine_inline::select(staging, &DirectoriesAt::unknown(), table_id, version, predicate).await
+}
+
+pub(crate) async fn remove_rows(
+    staging: &mut Staging,
+    table_id: u64,
+    version: u64,
+    rows: &[(u64, u64)],
+) -> Result<(), InlineError> {
+    moraine_inline::remove_rows(staging, &DirectoriesAt::unknown(), table_id, version, rows).await
+}
+
+pub(crate) async fn drop_version(
+    staging: &mut Staging,
+    table_id: u64,
+    version: u64,
+) -> Result<(), InlineError> {
+    moraine_inline::drop_version(staging, &DirectoriesAt::unknown(), table_id, version).await
+}
+
+/// What is staged, as the committed state of a store of its own: directories are judged by what is committed.
+pub(crate) async fn committed(staged: &Staging) -> Staging {
+    let store = MemoryStore::new();
+    commit(&store, staged).await;
+    staging(&store)
+}
+
 /// Inserts rows whose values are their row ids.
 pub(crate) async fn put(staging: &mut Staging, version: u64, begin: u64, row_ids: &[u64]) {
     let values: Vec<i64> = row_ids
@@ -72,7 +118,7 @@ pub(crate) async fn put(staging: &mut Staging, version: u64, begin: u64, row_ids
 
 /// (row id, begin, end) of what `predicate` selects.
 pub(crate) async fn lifetimes(
-    read: &dyn Read,
+    read: &Staging,
     version: u64,
     predicate: &RowPredicate,
 ) -> Vec<(u64, u64, Option<u64>)> {
@@ -85,7 +131,7 @@ pub(crate) async fn lifetimes(
 }
 
 /// (row id, value of the first column) of what is visible at `snapshot`.
-pub(crate) async fn visible(read: &dyn Read, version: u64, snapshot: u64) -> Vec<(u64, i64)> {
+pub(crate) async fn visible(read: &Staging, version: u64, snapshot: u64) -> Vec<(u64, i64)> {
     let selection = select(read, TABLE, version, &RowPredicate::visible_at(snapshot))
         .await
         .unwrap();

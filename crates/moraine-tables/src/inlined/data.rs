@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use moraine_commit::{CatalogTransaction, InlineChange};
-use moraine_inline::{EndPredicate, RowPredicate, RowVersion, Selection};
+use moraine_inline::{EndPredicate, RowIds, RowPredicate, RowVersion, Selection};
 use moraine_store::Staging;
 
 use crate::cell::{CellError, show_id, take_id, take_key};
@@ -47,8 +47,17 @@ impl InlinedTable {
         }
     }
 
-    async fn select(self, read: &Staging, predicate: &RowPredicate) -> Result<Selection, TableError> {
-        Ok(moraine_inline::select(read, self.table_id, self.schema_version, predicate).await?)
+    async fn select(
+        self,
+        tx: &CatalogTransaction,
+        predicate: &RowPredicate,
+    ) -> Result<Selection, TableError> {
+        let InlinedTable {
+            table_id,
+            schema_version,
+        } = self;
+        let directories = tx.directories();
+        Ok(moraine_inline::select(tx.read(), &directories, table_id, schema_version, predicate).await?)
     }
 }
 
@@ -66,12 +75,12 @@ pub(crate) struct DataStream<'a> {
 
 impl<'a> DataStream<'a> {
     pub(crate) async fn open(
-        read: &'a Staging,
+        tx: &'a CatalogTransaction,
         table: InlinedTable,
         filter: CompiledFilter,
         projection: &[usize],
     ) -> Result<Self, TableError> {
-        let mut selection = table.select(read, &predicate(&filter)).await?;
+        let mut selection = table.select(tx, &predicate(&filter)).await?;
         selection.retain(|version| {
             filter.matches_where(|column| column < SYSTEM, |column| system_cell(version, column))
         });
@@ -95,7 +104,7 @@ impl<'a> DataStream<'a> {
         }
         let (relation, projection) = (table.relation(), projection.to_vec());
         Ok(Self {
-            read,
+            read: tx.read(),
             relation,
             selection,
             next: 0,
@@ -196,15 +205,19 @@ fn system_cell(version: &RowVersion, column: usize) -> Value {
 fn predicate(filter: &CompiledFilter) -> RowPredicate {
     let (row_ids, begin, end) = (filter.ids(ROW_ID), filter.ids(BEGIN), filter.ids(END));
     let none = RowPredicate::exactly([]);
-    let (Some(row_bounds), Some(begin_bounds)) = (row_ids.bounds(), begin.bounds()) else {
+    let Some(begin_bounds) = begin.bounds() else {
         return none;
     };
     let mut predicate = match filter.addresses() {
         None => RowPredicate::default(),
         Some(addresses) => RowPredicate::exactly(addresses.iter().filter_map(identity)),
     };
-    if row_ids != Ids::All && predicate.identities.is_none() {
-        predicate.row_ids = Some(row_bounds.0..=row_bounds.1);
+    if predicate.identities.is_none() {
+        predicate.row_ids = match row_ids {
+            Ids::All => RowIds::all(),
+            Ids::Range(first, last) => RowIds::within(first..=last),
+            Ids::Points(points) => points.into_iter().collect(),
+        };
     }
     predicate.begin = begin_bounds.0..=begin_bounds.1;
     if filter.requires_null(END) {
@@ -391,7 +404,7 @@ pub(crate) async fn update(
             }
         }
     }
-    let present = present(tx.read(), table, seen).await?;
+    let present = present(tx, table, seen).await?;
     let mut changed = 0;
     for (end_snapshot, identities) in ends {
         let rows: Vec<(u64, u64)> = identities.intersection(&present).copied().collect();
@@ -415,7 +428,7 @@ pub(crate) async fn delete(
     rows: &[RowAddress],
 ) -> Result<u64, TableError> {
     let wanted = rows.iter().filter_map(identity).collect();
-    let rows: Vec<(u64, u64)> = present(tx.read(), table, wanted).await?.into_iter().collect();
+    let rows: Vec<(u64, u64)> = present(tx, table, wanted).await?.into_iter().collect();
     if rows.is_empty() {
         return Ok(0);
     }
@@ -435,11 +448,11 @@ pub(crate) async fn delete(
 
 /// Those of the versions that are there.
 async fn present(
-    read: &Staging,
+    tx: &CatalogTransaction,
     table: InlinedTable,
     identities: BTreeSet<(u64, u64)>,
 ) -> Result<BTreeSet<(u64, u64)>, TableError> {
-    let selection = table.select(read, &RowPredicate::exactly(identities)).await?;
+    let selection = table.select(tx, &RowPredicate::exactly(identities)).await?;
     Ok(selection
         .rows()
         .iter()

@@ -418,3 +418,29 @@ async fn many_rows_are_read_window_by_window_in_order() {
     }
     assert_eq!(next, 5000);
 }
+
+#[tokio::test]
+async fn ending_one_row_reads_no_more_the_more_chunks_there_are() {
+    let mut counts = Vec::new();
+    for chunks in [100, 10_000] {
+        let lake = Lake::new().await;
+        let mut tx = lake.begin_snapshot().await;
+        create_table(&mut tx).await;
+        // Every second row id: a chunk for each row.
+        let scattered = (0..chunks).map(|row| record(row * 2, 1, 0, None)).collect();
+        insert(&mut tx, DATA, scattered).await.unwrap();
+        tx.commit().await.unwrap();
+        // Whoever reads first finds out that the directory is complete.
+        assert_eq!(
+            rows(&lake.begin().await, DATA).await.len(),
+            usize::try_from(chunks).unwrap()
+        );
+        let before = lake.store.reads();
+        let mut tx = lake.begin_snapshot().await;
+        assert_eq!(end(&mut tx, equals(0, chunks), 2).await, 1);
+        tx.commit().await.unwrap();
+        counts.push(lake.store.reads() - before);
+    }
+    assert_eq!(counts[0], counts[1]);
+    assert!(counts[0] < 60, "{counts:?}");
+}
