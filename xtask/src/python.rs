@@ -44,6 +44,8 @@ pub(crate) fn environment() -> anyhow::Result<PathBuf> {
 pub(crate) fn program(path: &str) -> anyhow::Result<Command> {
     let mut command = Command::new(environment()?);
     command.current_dir(steps::root()).arg(path);
+    // Names and values are not ASCII, whatever the locale says.
+    command.env("PYTHONUTF8", "1");
     command.env("PYTHONUNBUFFERED", "1");
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)

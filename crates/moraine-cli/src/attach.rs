@@ -1,6 +1,7 @@
 //! The statements to paste into DuckDB.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::Context;
 use moraine_store::StoreUrl;
@@ -51,13 +52,11 @@ impl Attach<'_> {
     }
 }
 
-/// The data path of a lake for which none was chosen, absolute where it is a folder, because DuckDB may run anywhere.
+/// The data path of a lake for which none was chosen.
 pub(crate) fn default_data_path(root: &StoreUrl, database: &str) -> anyhow::Result<String> {
     let place = root.join("data").join(database).join(SCHEMA);
     if let Some(folder) = place.is_local() {
-        let folder =
-            std::path::absolute(&folder).with_context(|| format!("cannot resolve {}", folder.display()))?;
-        return Ok(with_slash(folder.display().to_string()));
+        return absolute(&folder);
     }
     let text = place.to_string();
     anyhow::ensure!(
@@ -65,6 +64,21 @@ pub(crate) fn default_data_path(root: &StoreUrl, database: &str) -> anyhow::Resu
         "a catalog in memory has no place for Parquet files: choose one with --data-path"
     );
     Ok(with_slash(text))
+}
+
+/// The data path that was chosen.
+pub(crate) fn chosen_data_path(path: &str) -> anyhow::Result<String> {
+    if path.contains("://") {
+        return Ok(with_slash(path.to_owned()));
+    }
+    absolute(Path::new(path))
+}
+
+/// A folder as DuckDB has to be told it, wherever it runs.
+fn absolute(folder: &Path) -> anyhow::Result<String> {
+    let folder =
+        std::path::absolute(folder).with_context(|| format!("cannot resolve {}", folder.display()))?;
+    Ok(with_slash(folder.display().to_string()))
 }
 
 fn with_slash(path: String) -> String {
@@ -117,6 +131,13 @@ mod tests {
     fn a_bucket_needs_one_more_extension() {
         assert!(statements("lake", "s3://b/data/").contains("LOAD httpfs;"));
         assert!(!statements("lake", "/data/").contains("httpfs"));
+    }
+
+    #[test]
+    fn a_chosen_folder_is_told_absolutely_and_a_bucket_as_it_is() {
+        let folder = chosen_data_path("data").expect("a folder");
+        assert!(folder.starts_with('/') && folder.ends_with("/data/"), "{folder}");
+        assert_eq!(chosen_data_path("s3://b/data").expect("a bucket"), "s3://b/data/");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `moraine info`: takes the census of one store, or of each store below a root, without disturbing its server.
 
-use anyhow::Context;
 use moraine_store::census::{Census, StorageSize, take};
 use moraine_store::{OpenOptions, StoreUrl, list_stores, open_reader};
 
@@ -27,19 +26,22 @@ pub(crate) async fn run(options: InfoOptions) -> anyhow::Result<()> {
         );
     }
     let mut stores = Vec::with_capacity(urls.len());
+    let mut failures = Vec::new();
     for url in urls {
-        stores.push(
-            look(&url)
-                .await
-                .with_context(|| format!("cannot look into {url}"))?,
-        );
+        match look(&url).await {
+            Ok(store) => stores.push(store),
+            Err(error) => failures.push(format!("cannot look into {url}: {error:#}")),
+        }
     }
     let text = match stores.as_slice() {
         _ if options.json => report::json(&stores)?,
+        [] => String::new(),
         [store] => report::one(store),
         several => report::several(several),
     };
+    // One store that cannot be read does not hide the others.
     println!("{text}");
+    anyhow::ensure!(failures.is_empty(), failures.join("\n"));
     Ok(())
 }
 

@@ -8,12 +8,12 @@ use moraine_server::{Server, ServerOptions};
 use moraine_store::{OpenError, OpenOptions, StoreUrl, list_stores};
 
 use crate::arguments::ServeOptions;
-use crate::attach::{Attach, default_data_path};
+use crate::attach::{Attach, chosen_data_path, default_data_path};
 
 /// Serves until a signal asks for the end, and all connections are closed.
 pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
     let data_path = match &options.data_path {
-        Some(path) => path.clone(),
+        Some(path) => chosen_data_path(path)?,
         None => default_data_path(&options.url, &options.database)?,
     };
     check_root(&options.url).await?;

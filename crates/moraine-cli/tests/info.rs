@@ -103,3 +103,31 @@ async fn the_url_of_a_store_shows_that_store() {
     let text = info(&[&store]);
     assert!(text.starts_with(&format!("store     {store}")), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_read_is_named_and_hides_no_other() {
+    let root = tempfile::tempdir().expect("a folder");
+    for schema in ["good", "bad"] {
+        lake(root.path(), schema)
+            .await
+            .close()
+            .await
+            .expect("a clean end");
+    }
+    let manifests = root.path().join("catalog/lake/bad/manifest");
+    for manifest in std::fs::read_dir(manifests).expect("the manifests") {
+        std::fs::write(manifest.expect("a manifest").path(), b"not a manifest").expect("damage");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_moraine"))
+        .arg("info")
+        .arg(root.path())
+        .output()
+        .expect("the command runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said.contains("catalog/lake/bad") && !said.contains("panicked"),
+        "{said}"
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("catalog/lake/good"));
+}
