@@ -7,14 +7,15 @@ use bytes::Bytes;
 use moraine_codec::Stored;
 use moraine_codec::proto::{DeleteFileValue, HeadValue, SchemaValue, SnapshotValue, TableValue};
 use moraine_keys::{
-    ChangelogKey, ColumnKey, CurrentKey, DeleteFileKey, EntityKey, FormatKey, History, HistoryKey, InlineKey,
-    InlineOperation, Key, Kind, LeadingId, MacroKey, MappingKey, SchemaKey, SnapshotKey, TableKey,
-    TableScoped,
+    ChangelogKey, ColumnKey, CurrentKey, DataFileKey, DeleteFileKey, EntityKey, FormatKey, History,
+    HistoryKey, InlineKey, InlineOperation, Key, Kind, LeadingId, MacroKey, MappingKey, SchemaKey,
+    SnapshotKey, TableKey, TableScoped,
 };
 use moraine_store::{Read, ReadError, ReadExt, Staging, WriteSet};
 
 use crate::derive::{self, Pair};
 use crate::error::CommitFailure;
+use crate::flush_check::{self, FileChanges};
 use crate::genesis;
 use crate::snapshot::{self, Deletions};
 use crate::transaction::Staged;
@@ -33,6 +34,9 @@ struct Touched {
     /// (table id, begin snapshot) of new schema versions.
     schema_versions: BTreeSet<(u64, u64)>,
     deletions: Deletions,
+    data_files: FileChanges,
+    /// Whether the batch removes snapshots.
+    expires_snapshots: bool,
 }
 
 /// Completes a transaction: checks that it makes a whole commit, adds what follows from it, and gives all that is to be
@@ -44,8 +48,11 @@ pub(crate) async fn finish(
 ) -> Result<WriteSet, CommitFailure> {
     validate::staged(&staged, staging.writes())?;
     let mut touched = touched(&staging).await?;
-    if staged.snapshot.is_none() {
-        check_maintenance(&staging).await?;
+    match &staged.snapshot {
+        None => check_maintenance(&staging).await?,
+        // Expiry removes inlined rows too; where both come together, the rows are not told apart.
+        Some(_) if touched.expires_snapshots => {}
+        Some(minted) => flush_check::check(minted.snapshot_id, &staged.drained, &touched.data_files)?,
     }
     for table_id in std::mem::take(&mut touched.removed_tables) {
         if is_gone(&staging, table_id).await? {
@@ -76,6 +83,7 @@ async fn touched(staging: &Staging) -> Result<Touched, CommitFailure> {
             Key::Inline(InlineKey::RowTombstone(_) | InlineKey::Live(InlineOperation::FileDelete(_))) => {
                 touched.deletions.inlined |= change.is_some();
             }
+            Key::Snapshot(_) => touched.expires_snapshots |= change.is_none(),
             Key::SchemaVersion(key) if change.is_some() => {
                 touched.schema_versions.insert((key.table_id, key.begin_snapshot));
             }
@@ -109,8 +117,20 @@ async fn touch_entity(
             }
             touched.delete_files.push(pair);
         }
-        EntityKey::DataFile(key) if change.is_none() => {
-            touched.deletions.files.insert((key.table_id, key.data_file_id));
+        EntityKey::DataFile(key) => {
+            let pair = pair(staging, key, change).await?;
+            let DataFileKey {
+                table_id,
+                data_file_id,
+            } = pair.key;
+            match (&pair.old, &pair.new) {
+                (None, Some(new)) => touched.data_files.register(table_id, new),
+                (_, None) => {
+                    touched.deletions.files.insert((table_id, data_file_id));
+                    touched.data_files.replaced.insert(table_id);
+                }
+                _ => {}
+            }
         }
         EntityKey::Column(key) if change.is_some() => touch_column(touched, &key),
         EntityKey::Macro(key) => {

@@ -1,5 +1,7 @@
 //! Staged changes of inlined rows: what they do is `moraine-inline`'s; here is only what a commit must know of them, the
-//! registrations that came before their table.
+//! registrations that came before their table, and how many rows a flush has drained.
+
+use std::collections::BTreeSet;
 
 use arrow_schema::Schema;
 use moraine_inline::{DirectoriesAt, InlineError};
@@ -38,9 +40,25 @@ pub(crate) async fn apply(
                 moraine_inline::deregister(staging, table_id, schema_version).await?;
             }
         }
+        InlineChange::RemoveRows {
+            table_id,
+            schema_version,
+            rows,
+        } => {
+            moraine_inline::remove_rows(staging, directories, table_id, schema_version, &rows).await?;
+            count_drained(staged, table_id, rows);
+        }
         change => apply_rows(staging, directories, change).await?,
     }
     Ok(())
+}
+
+/// Notes what has been drained; a row version that one call names twice is one.
+fn count_drained(staged: &mut Staged, table_id: u64, rows: Vec<(u64, u64)>) {
+    let rows: BTreeSet<(u64, u64)> = rows.into_iter().collect();
+    for (_, begin_snapshot) in rows {
+        *staged.drained.entry((table_id, begin_snapshot)).or_default() += 1;
+    }
 }
 
 async fn create_table(
@@ -86,7 +104,8 @@ async fn apply_rows(
     match change {
         InlineChange::CreateTable { .. }
         | InlineChange::Register { .. }
-        | InlineChange::Deregister { .. } => Ok(()),
+        | InlineChange::Deregister { .. }
+        | InlineChange::RemoveRows { .. } => Ok(()),
         InlineChange::DropTable {
             table_id,
             schema_version,
@@ -114,11 +133,6 @@ async fn apply_rows(
             rows,
             end_snapshot,
         } => moraine_inline::end_rows(staging, table_id, &rows, end_snapshot).await,
-        InlineChange::RemoveRows {
-            table_id,
-            schema_version,
-            rows,
-        } => moraine_inline::remove_rows(staging, directories, table_id, schema_version, &rows).await,
         InlineChange::CreateFileDeleteTable { table_id } => {
             moraine_inline::create_file_delete_table(staging, table_id).await
         }

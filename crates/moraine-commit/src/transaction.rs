@@ -1,7 +1,7 @@
 //! One transaction on a lake: a pinned view with its own changes on top, and what has been staged so far. What a change
 //! does to records is decided in [`crate::rules`], what a commit adds to them in [`crate::derive`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use moraine_codec::proto::{HeadValue, SnapshotValue};
@@ -40,6 +40,8 @@ pub(crate) struct Staged {
     pub(crate) removed_changes: BTreeSet<u64>,
     /// (table, schema version) registered before their inlined table was created.
     pub(crate) pending_registrations: BTreeSet<(u64, u64)>,
+    /// Versions of inlined rows removed for good, by (table, begin snapshot). A flush accounts for them.
+    pub(crate) drained: BTreeMap<(u64, u64), u64>,
     /// Tables that this transaction created: nothing older can exist below them.
     pub(crate) new_tables: BTreeSet<u64>,
 }

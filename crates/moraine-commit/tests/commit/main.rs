@@ -7,6 +7,7 @@ mod changes_grammar;
 mod column_identity;
 mod column_tags;
 mod directories;
+mod flush_counts;
 mod genesis;
 mod history_against_rows;
 mod inlined_tables;

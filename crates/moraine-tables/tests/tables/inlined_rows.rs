@@ -187,7 +187,7 @@ async fn conditions_on_user_columns_and_any_projection_work() {
 #[tokio::test]
 async fn deleting_drains_exactly_the_rows_named() {
     let lake = lake().await;
-    let mut tx = lake.begin_snapshot().await;
+    let mut tx = lake.begin().await;
     insert(&mut tx, DATA, vec![record(3, 2, 40, None)]).await.unwrap();
     let drained = addresses(&tx, DATA, compare(1, CompareOp::Le, 1)).await;
     assert_eq!(delete(&mut tx, DATA, drained.clone()).await.unwrap(), 3);
