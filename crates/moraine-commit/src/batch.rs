@@ -13,6 +13,7 @@ use moraine_keys::{
 };
 use moraine_store::{Read, ReadError, ReadExt, Staging, WriteSet};
 
+use crate::change::SnapshotChanges;
 use crate::derive::{self, Pair};
 use crate::error::CommitFailure;
 use crate::flush_check::{self, FileChanges};
@@ -61,8 +62,10 @@ pub(crate) async fn finish(
     }
     raise_column_counters(&mut staging, &staged, &touched).await?;
     write_directories(&mut staging, &touched);
-    if let Some(value) = &staged.snapshot {
-        write_snapshot(&mut staging, &staged, value, &touched)?;
+    match (&staged.snapshot, &staged.changes) {
+        (Some(value), _) => write_snapshot(&mut staging, &staged, value, &touched)?,
+        (None, Some(changes)) => write_changes_alone(&mut staging, changes).await?,
+        (None, None) => {}
     }
     if premise.is_none() {
         staging.put(&FormatKey {}, &genesis::format_stamp())?;
@@ -273,5 +276,16 @@ fn write_snapshot(
     {
         staging.put(&ChangelogKey { snapshot_id }, &changelog)?;
     }
+    Ok(())
+}
+
+/// Writes the record of a row of `ducklake_snapshot_changes` that no snapshot belongs to.
+async fn write_changes_alone(staging: &mut Staging, changes: &SnapshotChanges) -> Result<(), CommitFailure> {
+    let snapshot_id = changes.snapshot_id;
+    let key = SnapshotKey { snapshot_id };
+    if staging.value(&key).await?.is_some() {
+        return Err(validate::changes_taken(snapshot_id));
+    }
+    staging.put(&key, &snapshot::changes_only(changes))?;
     Ok(())
 }

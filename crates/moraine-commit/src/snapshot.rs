@@ -23,6 +23,28 @@ pub(crate) fn merge(value: &SnapshotValue, changes: &SnapshotChanges) -> Snapsho
     merged
 }
 
+/// The record of a row of `ducklake_snapshot_changes` whose snapshot does not exist.
+pub(crate) fn changes_only(changes: &SnapshotChanges) -> SnapshotValue {
+    let snapshot = SnapshotValue {
+        snapshot_id: changes.snapshot_id,
+        changes_only: true,
+        ..SnapshotValue::default()
+    };
+    merge(&snapshot, changes)
+}
+
+/// The row of `ducklake_snapshot_changes` that a record stands for.
+pub(crate) fn changes_of(value: &SnapshotValue) -> SnapshotChanges {
+    let is_null = value.is_null(CHANGES_MADE_FIELD);
+    SnapshotChanges {
+        snapshot_id: value.snapshot_id,
+        changes_made: (!is_null).then(|| value.changes_made.clone()),
+        author: value.author.clone(),
+        commit_message: value.commit_message.clone(),
+        commit_extra_info: value.commit_extra_info.clone(),
+    }
+}
+
 /// What a batch deletes rows from: the facts that the deletions of a snapshot are recorded by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deletions {

@@ -215,18 +215,22 @@ impl CatalogTransaction {
         if !self.staged.creating {
             self.win_race(value.snapshot_id).await?;
         }
-        self.staging.put(
-            &SnapshotKey {
-                snapshot_id: value.snapshot_id,
-            },
-            &value,
-        )?;
+        let key = SnapshotKey {
+            snapshot_id: value.snapshot_id,
+        };
+        // Its row of ducklake_snapshot_changes may have come long before it, on its own.
+        let early = self.staging.value(&key).await?;
+        if let Some(early) = early.filter(|early| early.changes_only) {
+            self.staged.changes = Some(snapshot::changes_of(&early));
+        }
+        self.staging.put(&key, &value)?;
         self.staged.snapshot = Some(value);
         self.merge_snapshot()
     }
 
     /// Inserts the row of `ducklake_snapshot_changes` that belongs to this transaction's snapshot, before or after the
-    /// row of `ducklake_snapshot`.
+    /// row of `ducklake_snapshot`. Where no snapshot is inserted the row stands alone, and is refused by the commit if
+    /// there is a row of its id.
     ///
     /// # Errors
     /// [`StageError::Constraint`] when the transaction has one already, or it names another snapshot.

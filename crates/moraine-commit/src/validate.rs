@@ -18,12 +18,7 @@ pub(crate) fn staged(staged: &Staged, writes: &WriteSet) -> Result<(), CommitFai
             "snapshot {} has no row in ducklake_snapshot_changes; insert both in one transaction",
             snapshot.snapshot_id
         ))),
-        (None, Some(changes)) => Err(refuse(format!(
-            "the row of ducklake_snapshot_changes names snapshot {}, which has no row in ducklake_snapshot; insert \
-             both in one transaction",
-            changes.snapshot_id
-        ))),
-        (None, None) if staged.creating => Err(refuse(
+        (None, _) if staged.creating => Err(refuse(
             "a lake is created with its first snapshot, but none was inserted".to_owned(),
         )),
         _ => Ok(()),
@@ -46,6 +41,13 @@ pub(crate) fn staged(staged: &Staged, writes: &WriteSet) -> Result<(), CommitFai
         )));
     }
     Ok(())
+}
+
+/// The refusal of a row of `ducklake_snapshot_changes` without a snapshot, where its id is taken.
+pub(crate) fn changes_taken(snapshot_id: u64) -> CommitFailure {
+    refuse(format!(
+        "snapshot {snapshot_id} has its row in ducklake_snapshot_changes already"
+    ))
 }
 
 /// Checks a macro that the transaction leaves behind.

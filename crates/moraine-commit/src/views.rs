@@ -27,7 +27,8 @@ pub async fn head<R: ReadExt + ?Sized>(read: &R) -> Result<Option<HeadValue>, Re
 /// See [`head`].
 pub async fn snapshots<R: ReadExt + ?Sized>(read: &R) -> Result<Vec<SnapshotValue>, ReadError> {
     let records = read.records::<SnapshotKey>(SnapshotKey::scan()).await?;
-    Ok(records.into_iter().map(|(_, value)| value).collect())
+    let values = records.into_iter().map(|(_, value)| value);
+    Ok(values.filter(|value| !value.changes_only).collect())
 }
 
 /// One snapshot; `None` when it never was, or has expired.
@@ -38,7 +39,8 @@ pub async fn snapshot<R: ReadExt + ?Sized>(
     read: &R,
     snapshot_id: u64,
 ) -> Result<Option<SnapshotValue>, ReadError> {
-    read.value(&SnapshotKey { snapshot_id }).await
+    let value = read.value(&SnapshotKey { snapshot_id }).await?;
+    Ok(value.filter(|value| !value.changes_only))
 }
 
 macro_rules! whole_catalog {

@@ -217,7 +217,7 @@ async fn insert_rows(
         Relation::ColumnTag => column_tags::insert(tx, rows).await,
         Relation::Metadata => options::insert(tx, rows).await,
         Relation::Snapshot => snapshots::insert(tx, rows).await,
-        Relation::SnapshotChanges => snapshots::insert_changes(tx, rows),
+        Relation::SnapshotChanges => snapshots::insert_changes(tx, rows).await,
         Relation::SchemaVersions => schema_versions::insert(tx, rows).await,
         Relation::InlinedDataTables => registrations::insert(tx, rows).await,
         Relation::InlinedData { table_id, schema_version } => {

@@ -157,7 +157,7 @@ messages! {
     OptionScopeValue { options },
     IndexValue { index_id, table_id, begin_snapshot, end_snapshot, index_name, column_ids, unique, build_state, build_cursor_file, build_cursor_row_id, build_deletes_scanned, poisoned, ducklake_index_id, column_descending, column_nulls_first, build_cursor_position, deferred_maintenance, build_inline_cursor },
     InlineBuildCursorValue { schema_version, begin_snapshot, chunk_seq, next_position, chunk_finished, complete, covered_snapshot },
-    SnapshotValue { snapshot_id, snapshot_time_micros, schema_version, next_catalog_id, next_file_id, changes_made, author, commit_message, commit_extra_info, schema_changed_table_ids, deleted_data_file_ids, deletes_untargeted_files, null_fields },
+    SnapshotValue { snapshot_id, snapshot_time_micros, schema_version, next_catalog_id, next_file_id, changes_made, author, commit_message, commit_extra_info, schema_changed_table_ids, deleted_data_file_ids, deletes_untargeted_files, null_fields, changes_only },
     ChangelogValue { keys },
     SchemaVersionValue { schema_version, null_fields },
     GcFileValue { data_file_id, path, path_is_relative, schedule_start_micros, null_fields },

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use moraine_codec::Nullable;
 use moraine_codec::proto::{SchemaVersionValue, SnapshotValue};
-use moraine_commit::{Catalog, SnapshotChanges, views};
+use moraine_commit::{Catalog, CommitFailure, SnapshotChanges, views};
 use moraine_keys::{ChangelogKey, DataFileKey, Kind, SchemaVersionKey, SnapshotKey, TableKey};
 
 use crate::support::{
-    begin_snapshot, column, commit, data_file, delete_file, ended, insert, keys, lake, remove, replace,
-    snapshot, table, value,
+    begin_snapshot, changes, column, commit, data_file, delete_file, ended, insert, keys, lake, remove,
+    replace, snapshot, table, value,
 };
 
 async fn recorded(catalog: &Arc<Catalog>, snapshot_id: u64) -> SnapshotValue {
@@ -52,6 +52,41 @@ async fn both_rows_are_kept_verbatim() {
         "NULL is not the empty text"
     );
     assert!(!recorded(&catalog, 1).await.is_null(7));
+}
+
+#[tokio::test]
+async fn changes_without_a_snapshot_are_a_record_that_says_so() {
+    let (catalog, _) = lake().await;
+    let alone = |snapshot_id| {
+        let catalog = Arc::clone(&catalog);
+        async move {
+            let mut transaction = catalog.begin().await.unwrap();
+            transaction
+                .set_snapshot_changes(changes(snapshot_id, "orphan"))
+                .unwrap();
+            transaction.commit().await
+        }
+    };
+    assert_eq!(alone(1).await.unwrap().snapshot_id, None);
+    assert!(recorded(&catalog, 1).await.changes_only);
+    for taken in [0, 1] {
+        let outcome = alone(taken).await;
+        assert!(
+            matches!(outcome, Err(CommitFailure::Constraint { .. })),
+            "{taken}: {outcome:?}"
+        );
+    }
+    let reader = catalog.begin().await.unwrap();
+    assert_eq!(views::snapshots(reader.read()).await.unwrap().len(), 1);
+    assert_eq!(views::snapshot(reader.read(), 1).await.unwrap(), None);
+
+    let mut transaction = catalog.begin().await.unwrap();
+    transaction.insert_snapshot(snapshot(1)).await.unwrap();
+    assert!(transaction.set_snapshot_changes(changes(1, "")).is_err());
+    transaction.commit().await.unwrap();
+    let found = recorded(&catalog, 1).await;
+    assert!(!found.changes_only);
+    assert_eq!(found.changes_made, "orphan");
 }
 
 #[tokio::test]

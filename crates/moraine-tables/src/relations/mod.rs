@@ -63,6 +63,10 @@ pub(crate) trait RecordRelation: Send + Sync + 'static {
     fn key(record: &Self::Record) -> Self::Key;
     /// The record under the key that its `end_snapshot` asks for.
     fn stored(record: Self::Record) -> Record;
+    /// Whether the record stands for a row.
+    fn is_row(_record: &Self::Record) -> bool {
+        true
+    }
     /// What rows are sorted by.
     fn order(record: &Self::Record) -> Order;
     /// Where live records lie.

@@ -122,7 +122,7 @@ pub(crate) fn row<R: RecordRelation>(
     record: &R::Record,
 ) -> Result<Option<Row>, TableError> {
     let get = |column| R::get(record, column).map_err(|error| error.at(R::RELATION, column));
-    if !filter.matches(get)? {
+    if !R::is_row(record) || !filter.matches(get)? {
         return Ok(None);
     }
     let values = projection

@@ -1,10 +1,11 @@
 //! `ducklake_snapshot` and `ducklake_snapshot_changes`: two relations on one record. Within the transaction that writes or
-//! removes a snapshot the two rows come and go one by one.
+//! removes a snapshot the two rows come and go one by one. A row of changes whose snapshot does not exist has a record of
+//! its own, which says so.
 
 use moraine_codec::proto::SnapshotValue;
-use moraine_commit::{CatalogTransaction, SnapshotChanges};
+use moraine_commit::{CatalogTransaction, Change, SnapshotChanges};
 use moraine_keys::{Kind, SnapshotKey};
-use moraine_store::{ReadExt, Staging};
+use moraine_store::ReadExt;
 
 use crate::cell::{CellError, record_cells, show_id, show_text, take_key, take_text};
 use crate::error::TableError;
@@ -33,6 +34,10 @@ impl RecordRelation for Snapshots {
         3: id(next_catalog_id, 4),
         4: id(next_file_id, 5),
     });
+
+    fn is_row(record: &Self::Record) -> bool {
+        !record.changes_only
+    }
 
     fn order(record: &Self::Record) -> Order {
         [record.snapshot_id, 0, 0]
@@ -175,13 +180,22 @@ impl RowStream for ChangesStream<'_> {
 }
 
 /// Inserts rows of `ducklake_snapshot_changes`; a second one in a transaction is refused.
-pub(crate) fn insert_changes(tx: &mut CatalogTransaction, rows: &[Vec<Value>]) -> Result<u64, TableError> {
+pub(crate) async fn insert_changes(
+    tx: &mut CatalogTransaction,
+    rows: &[Vec<Value>],
+) -> Result<u64, TableError> {
     for row in rows {
         let text = |column: usize| {
             take_text(row.get(column).unwrap_or(&Value::Null)).map_err(|error| error.at(CHANGES, column))
         };
         let snapshot_id =
             take_key(row.first().unwrap_or(&Value::Null)).map_err(|error| error.at(CHANGES, 0))?;
+        if has_changes(tx, snapshot_id).await? {
+            return Err(TableError::Duplicate {
+                relation: CHANGES,
+                key: SnapshotKey { snapshot_id }.to_string(),
+            });
+        }
         tx.set_snapshot_changes(SnapshotChanges {
             snapshot_id,
             changes_made: text(1)?,
@@ -193,7 +207,20 @@ pub(crate) fn insert_changes(tx: &mut CatalogTransaction, rows: &[Vec<Value>]) -
     Ok(rows.len() as u64)
 }
 
-/// Deletes rows of `ducklake_snapshot_changes`; their snapshots must go in the same transaction.
+/// Whether there is a row of `ducklake_snapshot_changes` for the snapshot.
+async fn has_changes(tx: &CatalogTransaction, snapshot_id: u64) -> Result<bool, TableError> {
+    let inserted = tx.inserted_snapshot_changes();
+    if inserted.is_some_and(|own| own.snapshot_id == snapshot_id) {
+        return Ok(true);
+    }
+    let is_own = |own: &SnapshotValue| own.snapshot_id == snapshot_id;
+    if tx.inserted_snapshot().is_some_and(is_own) || tx.removed_snapshot_changes().contains(&snapshot_id) {
+        return Ok(false);
+    }
+    Ok(tx.read().value(&SnapshotKey { snapshot_id }).await?.is_some())
+}
+
+/// Deletes rows of `ducklake_snapshot_changes`; their snapshots, where there are any, must go in the same transaction.
 pub(crate) async fn delete_changes(
     tx: &mut CatalogTransaction,
     rows: &[RowAddress],
@@ -214,16 +241,20 @@ pub(crate) async fn delete_changes(
                 detail,
             });
         }
-        if exists(tx.read(), &key).await? && !tx.removed_snapshot_changes().contains(&key.snapshot_id) {
-            tx.remove_snapshot_changes(key.snapshot_id);
-            removed += 1;
+        if tx.removed_snapshot_changes().contains(&key.snapshot_id) {
+            continue;
         }
+        let Some(record) = tx.read().value(&key).await? else {
+            continue;
+        };
+        if record.changes_only {
+            tx.stage(vec![Change::Remove { key: key.to_key() }]).await?;
+        } else {
+            tx.remove_snapshot_changes(key.snapshot_id);
+        }
+        removed += 1;
     }
     Ok(removed)
-}
-
-async fn exists(read: &Staging, key: &SnapshotKey) -> Result<bool, TableError> {
-    Ok(read.value(key).await?.is_some())
 }
 
 /// The refusal of an update of `ducklake_snapshot_changes`.

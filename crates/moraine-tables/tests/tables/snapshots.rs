@@ -122,3 +122,74 @@ async fn snapshots_are_not_changed_and_the_newest_is_not_deleted() {
         "Unsupported"
     );
 }
+
+/// Inserts and commits a row of `ducklake_snapshot_changes` for a snapshot that does not exist.
+async fn changes_alone(lake: &Lake, snapshot_id: i64) -> Vec<Value> {
+    let changes = row![snapshot_id, "orphan", "me", Null, "x"];
+    let mut tx = lake.begin().await;
+    insert(&mut tx, Relation::SnapshotChanges, vec![changes.clone()])
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    changes
+}
+
+#[tokio::test]
+async fn changes_without_a_snapshot_are_a_row_and_no_snapshot() {
+    let lake = Lake::new().await;
+    let changes = changes_alone(&lake, 2).await;
+    assert_eq!(lake.rows(Relation::SnapshotChanges).await.last(), Some(&changes));
+    assert_eq!(lake.rows(Relation::Snapshot).await.len(), 1);
+    lake.write([]).await;
+    assert_eq!(lake.rows(Relation::Snapshot).await.len(), 2);
+
+    let mut tx = lake.begin().await;
+    let found = addresses(&tx, Relation::SnapshotChanges, equals(0, 2)).await;
+    assert_eq!(
+        delete(&mut tx, Relation::SnapshotChanges, found).await.unwrap(),
+        1
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(lake.rows(Relation::SnapshotChanges).await.len(), 2);
+    changes_alone(&lake, 3).await;
+}
+
+#[tokio::test]
+async fn a_second_row_of_changes_for_a_snapshot_is_a_duplicate() {
+    let lake = Lake::new().await;
+    lake.write([]).await;
+    changes_alone(&lake, 2).await;
+    for taken in [0, 1, 2] {
+        let mut tx = lake.begin().await;
+        let rows = vec![row![taken, "", Null, Null, Null]];
+        let outcome = refusal(insert(&mut tx, Relation::SnapshotChanges, rows).await);
+        assert_eq!(outcome.0, "Duplicate", "{taken}: {}", outcome.1);
+    }
+    let mut tx = lake.begin().await;
+    insert(&mut tx, Relation::Snapshot, vec![snapshot(2)])
+        .await
+        .unwrap();
+    let rows = vec![row![2, "created_schema:\"s\"", Null, Null, Null]];
+    let outcome = refusal(insert(&mut tx, Relation::SnapshotChanges, rows).await);
+    assert_eq!(outcome.0, "Duplicate", "{}", outcome.1);
+    drop(tx);
+    assert_eq!(lake.rows(Relation::Snapshot).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_snapshot_takes_the_changes_that_came_before_it() {
+    let lake = Lake::new().await;
+    let changes = changes_alone(&lake, 1).await;
+    let mut tx = lake.begin().await;
+    insert(&mut tx, Relation::Snapshot, vec![snapshot(1)])
+        .await
+        .unwrap();
+    assert_eq!(
+        rows_where(&tx, Relation::SnapshotChanges, equals(0, 1)).await,
+        vec![changes.clone()]
+    );
+    tx.commit().await.unwrap();
+    let ids = lake.rows(Relation::Snapshot).await;
+    assert_eq!(ids.last().unwrap()[0], Value::Int64(1));
+    assert_eq!(lake.rows(Relation::SnapshotChanges).await.last(), Some(&changes));
+}
