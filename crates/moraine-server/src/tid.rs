@@ -50,12 +50,20 @@ pub(crate) fn parse(text: &str) -> Result<u64, SqlError> {
 /// The rows a transaction has handed out, by number. The same row keeps its number.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    rows: Vec<(TableKey, RowAddress)>,
-    numbers: HashMap<(TableKey, RowAddress), u64>,
+    /// The table (by its position in `tables`) and address of each number.
+    rows: Vec<(usize, RowAddress)>,
+    tables: Vec<Shown>,
+}
+
+/// What has been handed out of one table.
+#[derive(Debug)]
+struct Shown {
+    table: TableKey,
+    numbers: HashMap<RowAddress, u64>,
 }
 
 /// A relation of one of the lakes of a database.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableKey {
     /// The schema whose lake it is.
     pub(crate) lake: String,
@@ -65,8 +73,20 @@ pub(crate) struct TableKey {
 impl Ledger {
     /// The number of a row.
     pub(crate) fn number(&mut self, table: &TableKey, address: &RowAddress) -> Result<u64, SqlError> {
-        let key = (table.clone(), address.clone());
-        if let Some(number) = self.numbers.get(&key) {
+        let position = match self.tables.iter().position(|shown| shown.table == *table) {
+            Some(position) => position,
+            None => {
+                self.tables.push(Shown {
+                    table: table.clone(),
+                    numbers: HashMap::new(),
+                });
+                self.tables.len() - 1
+            }
+        };
+        let Some(shown) = self.tables.get_mut(position) else {
+            return Err(SqlError::internal("a table that was just added is gone"));
+        };
+        if let Some(number) = shown.numbers.get(address) {
             return Ok(*number);
         }
         let number = u64::try_from(self.rows.len()).unwrap_or(u64::MAX);
@@ -76,14 +96,15 @@ impl Ledger {
                 "this transaction has read too many rows by ctid",
             ));
         }
-        self.rows.push(key.clone());
-        self.numbers.insert(key, number);
+        self.rows.push((position, address.clone()));
+        shown.numbers.insert(address.clone(), number);
         Ok(number)
     }
 
     /// The row of that number, when it was handed out for this relation.
     pub(crate) fn row(&self, table: &TableKey, number: u64) -> Option<&RowAddress> {
-        let (owner, address) = self.rows.get(usize::try_from(number).ok()?)?;
+        let (position, address) = self.rows.get(usize::try_from(number).ok()?)?;
+        let owner = &self.tables.get(*position)?.table;
         (owner == table).then_some(address)
     }
 }

@@ -151,16 +151,7 @@ impl Binder<'_> {
         update: &SqlUpdate,
         with: Option<&With>,
     ) -> Result<Bound, SqlError> {
-        for (present, clause) in [
-            (update.returning.is_some(), "RETURNING"),
-            (!update.order_by.is_empty(), "ORDER BY of an UPDATE"),
-            (update.limit.is_some(), "LIMIT of an UPDATE"),
-            (update.or.is_some(), "UPDATE OR"),
-        ] {
-            if present {
-                return Err(SqlError::unsupported(clause));
-            }
-        }
+        refuse_update_clauses(update)?;
         let (target, scope) = self.target(&update.table).await?;
         let partner = match &update.from {
             None if with.is_some() => return Err(SqlError::unsupported("WITH without FROM")),
@@ -361,6 +352,20 @@ impl Binder<'_> {
     }
 }
 
+fn refuse_update_clauses(update: &SqlUpdate) -> Result<(), SqlError> {
+    for (present, clause) in [
+        (update.returning.is_some(), "RETURNING"),
+        (!update.order_by.is_empty(), "ORDER BY of an UPDATE"),
+        (update.limit.is_some(), "LIMIT of an UPDATE"),
+        (update.or.is_some(), "UPDATE OR"),
+    ] {
+        if present {
+            return Err(SqlError::unsupported(clause));
+        }
+    }
+    Ok(())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Target,
@@ -445,4 +450,88 @@ pub(super) fn positions(target: &Source, columns: &[String]) -> Result<Vec<usize
         positions.push(position);
     }
     Ok(positions)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use proptest::prelude::*;
+    use sqlparser::ast::Statement;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    use super::*;
+    use crate::bind::{SessionNames, Tables};
+    use crate::insert_values;
+    use crate::values::parameters::Parameters;
+
+    struct NoTables;
+
+    #[async_trait]
+    impl Tables for NoTables {
+        async fn find(&mut self, _: &TableName) -> Result<Option<Source>, SqlError> {
+            Ok(None)
+        }
+    }
+
+    /// The rows of an insert as the general parser reads them.
+    fn parsed(sql: &str) -> Vec<Vec<Literal>> {
+        let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+        let Some(Statement::Insert(insert)) = statements.pop() else {
+            panic!("{sql}")
+        };
+        let names = SessionNames {
+            database: "d".into(),
+            schema: "s".into(),
+        };
+        let mut tables = NoTables;
+        let binder = Binder::new(&mut tables, Arc::new(Parameters::none()), names, 0);
+        binder.values(&insert.source.unwrap()).unwrap()
+    }
+
+    fn literal() -> impl Strategy<Value = String> {
+        let quoted = "[a-zA-Z0-9 ,();'\\\\\"$/*ä🦆\u{1}-]{0,12}"
+            .prop_map(|text| format!("'{}'", text.replace('\'', "''")));
+        let number = prop_oneof![
+            any::<i64>().prop_map(|number| number.to_string()),
+            "-?[0-9]{1,30}(\\.[0-9]{1,12})?(e-?[0-9]{1,2})?",
+        ];
+        let plain = prop_oneof![
+            quoted.clone(),
+            number,
+            Just("NULL".to_owned()),
+            Just("true".to_owned()),
+            Just("FALSE".to_owned()),
+            Just("NOW()".to_owned()),
+        ];
+        let column_type = prop_oneof![
+            Just("VARCHAR"),
+            Just("double precision"),
+            Just("BIGINT"),
+            Just("bytea")
+        ];
+        prop_oneof![
+            4 => plain.clone(),
+            1 => (plain, column_type.clone()).prop_map(|(inner, column_type)| format!("CAST({inner} AS {column_type})")),
+            1 => (quoted, column_type).prop_map(|(inner, column_type)| format!("{inner}::{column_type}")),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn both_readers_of_inserts_agree(rows in prop::collection::vec(prop::collection::vec(literal(), 1..6), 1..5)) {
+            let rows: Vec<String> = rows.into_iter().map(|row| format!("({})", row.join(", "))).collect();
+            let sql = format!("INSERT INTO \"public\".t VALUES {}", rows.join(","));
+            let read = insert_values::read(&sql).unwrap().expect("plain literals");
+            prop_assert_eq!(read.rows, parsed(&sql));
+        }
+
+        #[test]
+        fn damaged_text_never_panics(text in ".{0,60}") {
+            let _ = crate::parse::statements(&text);
+            let _ = insert_values::read(&format!("INSERT INTO t VALUES ({text}"));
+        }
+    }
 }

@@ -157,7 +157,7 @@ impl Engine<'_, '_> {
                 "GROUP BY, HAVING, DISTINCT or WINDOW in a query of the system",
             ));
         }
-        let hint = Hint::of(select.selection.as_ref());
+        let hint = Hint::of(select);
         let mut joined = self.from(&select.from, &hint, outer).await?;
         if let Some(selection) = &select.selection {
             joined.rows = self.filter(joined.rows, &joined.fields, selection, outer).await?;

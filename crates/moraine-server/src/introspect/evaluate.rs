@@ -93,12 +93,7 @@ impl Engine<'_, '_> {
                 low,
                 high,
             } => {
-                let value = self.value(expr, row, outer).await?;
-                let low = compare(&value, &self.value(low, row, outer).await?)?;
-                let high = compare(&value, &self.value(high, row, outer).await?)?;
-                let inside = low
-                    .zip(high)
-                    .map(|(low, high)| low != Ordering::Less && high != Ordering::Greater);
+                let inside = self.between(expr, low, high, row, outer).await?;
                 Ok(boolean(inside.map(|inside| inside != *negated)))
             }
             Expr::Like {
@@ -107,9 +102,7 @@ impl Engine<'_, '_> {
                 pattern,
                 ..
             } => {
-                let value = text_of(&self.value(expr, row, outer).await?);
-                let pattern = text_of(&self.value(pattern, row, outer).await?);
-                let matches = value.zip(pattern).map(|(value, pattern)| like(&value, &pattern));
+                let matches = self.like(expr, pattern, row, outer).await?;
                 Ok(boolean(matches.map(|matches| matches != *negated)))
             }
             Expr::Case {
@@ -163,6 +156,34 @@ impl Engine<'_, '_> {
             }
         }
         Ok(found)
+    }
+
+    async fn between(
+        &mut self,
+        expr: &Expr,
+        low: &Expr,
+        high: &Expr,
+        row: &[Value],
+        outer: &Outer<'_>,
+    ) -> Result<Option<bool>, SqlError> {
+        let value = self.value(expr, row, outer).await?;
+        let low = compare(&value, &self.value(low, row, outer).await?)?;
+        let high = compare(&value, &self.value(high, row, outer).await?)?;
+        Ok(low
+            .zip(high)
+            .map(|(low, high)| low != Ordering::Less && high != Ordering::Greater))
+    }
+
+    async fn like(
+        &mut self,
+        expr: &Expr,
+        pattern: &Expr,
+        row: &[Value],
+        outer: &Outer<'_>,
+    ) -> Result<Option<bool>, SqlError> {
+        let value = text_of(&self.value(expr, row, outer).await?);
+        let pattern = text_of(&self.value(pattern, row, outer).await?);
+        Ok(value.zip(pattern).map(|(value, pattern)| like(&value, &pattern)))
     }
 
     async fn scalar_subquery(

@@ -2,7 +2,8 @@
 //! schemas its conditions confine it to.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, ObjectName, Query, SelectItem, SetExpr, TableFactor, TableWithJoins, Value,
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, Value,
 };
 
 use crate::bind::fold;
@@ -102,7 +103,8 @@ impl Names {
     }
 }
 
-/// What a SELECT's conditions say about the tables it asks for.
+/// What a SELECT's conditions say about the tables it asks for, so that no others need be described. A hint never leaves
+/// out a row that could be in the answer; where a condition is not surely about the tables themselves, there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hint {
     /// The table's name must be one of these.
@@ -111,68 +113,191 @@ pub(super) struct Hint {
     pub(super) schemas: Option<Vec<String>>,
 }
 
+/// Relations with one row for each table, by its name, or more.
+const BY_TABLE: [&str; 4] = ["pg_class", "pg_tables", "tables", "columns"];
+/// Relations whose rows belong to a row of `pg_class`, and the column that says to which.
+const OF_CLASS: [(&str, &str); 2] = [("pg_attribute", "attrelid"), ("pg_constraint", "conrelid")];
+
 impl Hint {
-    /// Reads the conjuncts of a WHERE.
-    pub(super) fn of(selection: Option<&Expr>) -> Hint {
+    /// Reads the conditions of a SELECT.
+    pub(super) fn of(select: &Select) -> Hint {
+        let mut scope = HintScope::default();
+        select.from.iter().for_each(|table| scope.table(table));
+        if let Some(selection) = &select.selection {
+            scope.conjuncts.extend(conjuncts(selection));
+        }
+        scope.hint()
+    }
+}
+
+/// The relations of a FROM and all conditions that must hold.
+#[derive(Default)]
+struct HintScope<'q> {
+    relations: Vec<String>,
+    conjuncts: Vec<&'q Expr>,
+    /// Something that is no plain table.
+    other: bool,
+}
+
+impl<'q> HintScope<'q> {
+    fn table(&mut self, table: &'q TableWithJoins) {
+        self.factor(&table.relation);
+        for join in &table.joins {
+            self.factor(&join.relation);
+            // What a LEFT JOIN asks for need not hold, but it decides which of the right rows are seen.
+            if let JoinOperator::Join(JoinConstraint::On(condition))
+            | JoinOperator::Inner(JoinConstraint::On(condition))
+            | JoinOperator::Left(JoinConstraint::On(condition))
+            | JoinOperator::LeftOuter(JoinConstraint::On(condition)) = &join.join_operator
+            {
+                let links = conjuncts(condition)
+                    .into_iter()
+                    .filter(|part| link(part).is_some());
+                self.conjuncts.extend(links);
+            }
+        }
+    }
+
+    fn factor(&mut self, factor: &TableFactor) {
+        match factor {
+            TableFactor::Table { name, .. } => match system_relation(name) {
+                Some((_, relation)) => self.relations.push(relation),
+                None => self.other = true,
+            },
+            _ => self.other = true,
+        }
+    }
+
+    fn hint(&self) -> Hint {
+        let by_table = self
+            .relations
+            .iter()
+            .filter(|relation| BY_TABLE.contains(&relation.as_str()));
+        if self.other || by_table.count() != 1 || !self.is_linked() {
+            return Hint::default();
+        }
         let mut hint = Hint::default();
-        if let Some(selection) = selection {
-            hint.conjunct(selection);
+        for conjunct in &self.conjuncts {
+            let Some((column, texts)) = confinement(conjunct) else {
+                continue;
+            };
+            let Some((qualifier, name)) = column_name(column) else {
+                continue;
+            };
+            match name.as_str() {
+                "relname" | "table_name" | "tablename" => hint.tables = Some(texts),
+                "table_schema" | "schemaname" => hint.schemas = Some(texts),
+                "nspname" if self.is_schema_of_tables(qualifier.as_deref()) => hint.schemas = Some(texts),
+                _ => {}
+            }
         }
         hint
     }
 
-    fn conjunct(&mut self, expr: &Expr) {
-        match expr {
-            Expr::Nested(inner) => self.conjunct(inner),
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::And,
-                right,
-            } => {
-                self.conjunct(left);
-                self.conjunct(right);
-            }
-            Expr::BinaryOp {
-                left,
-                op: BinaryOperator::Eq,
-                right,
-            } => {
-                if let Some(text) = quoted(right) {
-                    self.confine(left, vec![text]);
-                } else if let Some(text) = quoted(left) {
-                    self.confine(right, vec![text]);
-                }
-            }
-            Expr::InList {
-                expr,
-                list,
-                negated: false,
-            } => {
-                if let Some(texts) = list.iter().map(quoted).collect::<Option<Vec<String>>>() {
-                    self.confine(expr, texts);
-                }
-            }
-            _ => {}
-        }
+    /// Whether every relation that belongs to rows of `pg_class` is joined with it.
+    fn is_linked(&self) -> bool {
+        OF_CLASS.iter().all(|(relation, column)| {
+            let present = self.relations.iter().any(|found| found == relation);
+            !present
+                || self
+                    .conjuncts
+                    .iter()
+                    .filter_map(|part| link(part))
+                    .any(|link| link.from == *column)
+        })
     }
 
-    fn confine(&mut self, column: &Expr, texts: Vec<String>) {
-        let name = match column {
-            Expr::Identifier(ident) => fold(ident),
-            Expr::CompoundIdentifier(idents) => match idents.as_slice() {
-                // Another alias of pg_namespace may be the schema of a type.
-                [qualifier, ident] if fold(ident) != "nspname" || fold(qualifier) == "pg_namespace" => {
-                    fold(ident)
-                }
-                _ => return,
-            },
-            _ => return,
-        };
-        match name.as_str() {
-            "relname" | "table_name" | "tablename" => self.tables = Some(texts),
-            "nspname" | "table_schema" | "schemaname" => self.schemas = Some(texts),
-            _ => {}
+    /// Whether `qualifier.nspname` is the schema of the tables, and not of their types, say.
+    fn is_schema_of_tables(&self, qualifier: Option<&str>) -> bool {
+        let links = self.conjuncts.iter().filter_map(|part| link(part));
+        let mut of_tables = links
+            .filter(|link| link.from == "relnamespace")
+            .map(|link| link.to);
+        match qualifier {
+            Some(qualifier) => of_tables.any(|to| to.as_deref() == Some(qualifier)),
+            None => {
+                let schemas = self
+                    .relations
+                    .iter()
+                    .filter(|relation| *relation == "pg_namespace");
+                schemas.count() == 1 && of_tables.next().is_some()
+            }
         }
+    }
+}
+
+/// `from = to.oid`: a row of one relation belongs to a row of another.
+struct Link {
+    from: String,
+    to: Option<String>,
+}
+
+fn link(expr: &Expr) -> Option<Link> {
+    let Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Eq,
+        right,
+    } = expr
+    else {
+        return None;
+    };
+    let (left, right) = (column_name(left)?, column_name(right)?);
+    match (left, right) {
+        ((_, from), (to, oid)) if oid == "oid" => Some(Link { from, to }),
+        ((to, oid), (_, from)) if oid == "oid" => Some(Link { from, to }),
+        _ => None,
+    }
+}
+
+fn conjuncts(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::Nested(inner) => conjuncts(inner),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => {
+            let mut found = conjuncts(left);
+            found.extend(conjuncts(right));
+            found
+        }
+        other => vec![other],
+    }
+}
+
+/// `column = 'text'` and `column IN ('text', …)`.
+fn confinement(expr: &Expr) -> Option<(&Expr, Vec<String>)> {
+    match expr {
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq,
+            right,
+        } => match (quoted(left), quoted(right)) {
+            (None, Some(text)) => Some((left, vec![text])),
+            (Some(text), None) => Some((right, vec![text])),
+            _ => None,
+        },
+        Expr::InList {
+            expr,
+            list,
+            negated: false,
+        } => {
+            let texts = list.iter().map(quoted).collect::<Option<Vec<String>>>()?;
+            Some((expr, texts))
+        }
+        _ => None,
+    }
+}
+
+/// The qualifier and name of a column.
+fn column_name(expr: &Expr) -> Option<(Option<String>, String)> {
+    match expr {
+        Expr::Identifier(ident) => Some((None, fold(ident))),
+        Expr::CompoundIdentifier(idents) => match idents.as_slice() {
+            [.., qualifier, name] => Some((Some(fold(qualifier)), fold(name))),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -184,5 +309,63 @@ fn quoted(expr: &Expr) -> Option<String> {
         },
         Expr::Cast { expr, .. } => quoted(expr),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::ast::Statement;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    use super::*;
+
+    fn hint(sql: &str) -> Hint {
+        let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+        let Some(Statement::Query(query)) = statements.pop() else {
+            panic!("{sql}")
+        };
+        let SetExpr::Select(select) = *query.body else {
+            panic!("{sql}")
+        };
+        Hint::of(&select)
+    }
+
+    fn named(tables: &[&str], schemas: &[&str]) -> Hint {
+        let list = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            (!names.is_empty()).then_some(names)
+        };
+        Hint {
+            tables: list(tables),
+            schemas: list(schemas),
+        }
+    }
+
+    #[test]
+    fn conditions_on_the_tables_themselves_are_hints() {
+        let scanner = "SELECT 1 FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid \
+            JOIN pg_attribute ON pg_class.oid=pg_attribute.attrelid JOIN pg_type ON atttypid=pg_type.oid \
+            JOIN pg_namespace type_ns ON pg_type.typnamespace = type_ns.oid \
+            WHERE attnum > 0 AND pg_namespace.nspname IN ('public') AND relname='x'";
+        assert_eq!(hint(scanner), named(&["x"], &["public"]));
+        let columns =
+            "SELECT 1 FROM information_schema.columns WHERE table_schema = 's' AND ('x' = table_name)";
+        assert_eq!(hint(columns), named(&["x"], &["s"]));
+    }
+
+    #[test]
+    fn other_conditions_are_none() {
+        for sql in [
+            "SELECT 1 FROM pg_class a, pg_class b WHERE a.relname = 'x' AND b.relname = 'y'",
+            "SELECT 1 FROM pg_class, pg_attribute WHERE relname = 'x'",
+            "SELECT 1 FROM pg_class WHERE relname = 'x' OR relkind = 'r'",
+            "SELECT 1 FROM pg_class WHERE relname <> 'x'",
+            "SELECT 1 FROM pg_class JOIN pg_type ON reltype = pg_type.oid JOIN pg_namespace n ON typnamespace = n.oid \
+             WHERE n.nspname = 'pg_catalog'",
+            "SELECT 1 FROM pg_class LEFT JOIN pg_namespace ON relnamespace = pg_namespace.oid AND nspname = 'x'",
+        ] {
+            assert_eq!(hint(sql), Hint::default(), "{sql}");
+        }
     }
 }

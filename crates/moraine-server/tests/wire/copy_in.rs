@@ -31,12 +31,7 @@ async fn binary_rows_arrive_in_whatever_pieces() {
         Some(b"table"),
         Some(&7i64.to_be_bytes()),
     ]));
-    data.extend(tuple(&[
-        Some(b"two"),
-        Some("zwölf".as_bytes()),
-        None,
-        None,
-    ]));
+    data.extend(tuple(&[Some(b"two"), Some("zwölf".as_bytes()), None, None]));
     data.extend(TRAILER);
     let pieces: Vec<&[u8]> = data.chunks(3).collect();
     let answer = client

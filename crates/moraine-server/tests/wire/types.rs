@@ -188,6 +188,23 @@ async fn inlined_table(client: &mut Client, cases: &[Case]) {
     client.run("COMMIT").await;
 }
 
+/// A binary COPY of row 3 of the inlined table, with these user columns.
+fn one_row_copy(header: &[u8], row: Vec<Option<Vec<u8>>>) -> Vec<u8> {
+    let mut copy = header.to_vec();
+    copy.extend(i16::try_from(row.len() + 3).unwrap().to_be_bytes());
+    for value in [3i64.to_be_bytes(), 3i64.to_be_bytes()] {
+        copy.extend(8i32.to_be_bytes());
+        copy.extend(value);
+    }
+    copy.extend((-1i32).to_be_bytes());
+    for field in row.into_iter().flatten() {
+        copy.extend(i32::try_from(field.len()).unwrap().to_be_bytes());
+        copy.extend(field);
+    }
+    copy.extend([255, 255]);
+    copy
+}
+
 #[tokio::test]
 async fn every_type_goes_in_as_a_literal_and_comes_out_as_text_and_binary() {
     let server = TestServer::start().await;
@@ -228,18 +245,7 @@ async fn every_type_goes_in_as_a_literal_and_comes_out_as_text_and_binary() {
         assert_eq!(found.as_ref(), Some(binary), "{door}");
     }
     // The same bytes are taken back.
-    let mut again = data[..19].to_vec();
-    again.extend(i16::try_from(cases.len() + 3).unwrap().to_be_bytes());
-    for value in [3i64.to_be_bytes(), 3i64.to_be_bytes()] {
-        again.extend(8i32.to_be_bytes());
-        again.extend(value);
-    }
-    again.extend((-1i32).to_be_bytes());
-    for field in row.into_iter().flatten() {
-        again.extend(i32::try_from(field.len()).unwrap().to_be_bytes());
-        again.extend(field);
-    }
-    again.extend([255, 255]);
+    let again = one_row_copy(&data[..19], row);
     client
         .run("BEGIN; INSERT INTO ducklake_snapshot VALUES (3, NOW(), 1, 2, 0)")
         .await;
