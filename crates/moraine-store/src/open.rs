@@ -22,6 +22,8 @@ use crate::{ReadError, Store, error::with_sources};
 const NAMES_SHOWN_MAX: usize = 3;
 /// The folder that every SlateDB database has.
 const MANIFEST_FOLDER: &str = "manifest";
+/// What SlateDB says when another opener wrote the next manifest first.
+const MANIFEST_WRITTEN_FIRST: &str = "version already exists";
 
 /// How to open a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,9 +274,9 @@ impl Place {
             .await
             .map_err(|failure| self.refused(failure))?;
         // Somebody may have written between the look and the takeover.
-        if let Err(error) = check_format(store.view()?.as_ref()).await {
+        if let Err(error) = check_taken(&store).await {
             close_quietly(store.close()).await;
-            return Err(error);
+            return Err(self.taken_over(error));
         }
         Ok(Arc::new(store))
     }
@@ -372,6 +374,18 @@ impl Place {
         }
     }
 
+    /// An opener that lost the store to another one before it was done says so, whatever it was doing.
+    fn taken_over(&self, error: OpenError) -> OpenError {
+        match error {
+            OpenError::Read {
+                source: ReadError::Fenced { .. },
+            } => OpenError::Fenced {
+                url: self.name.clone(),
+            },
+            error => error,
+        }
+    }
+
     fn refused(&self, failure: Failure) -> OpenError {
         let url = self.name.clone();
         match failure {
@@ -384,10 +398,18 @@ impl Place {
                 ErrorKind::Closed(CloseReason::Fenced) => OpenError::Fenced { url },
                 ErrorKind::Invalid => OpenError::Foreign { at: url, detail },
                 ErrorKind::Unavailable => OpenError::Unreachable { url, detail },
+                // SlateDB has no kind for this: two openers wrote the same manifest, and the other one was first.
+                _ if detail.contains(MANIFEST_WRITTEN_FIRST) => OpenError::Fenced { url },
                 _ => OpenError::Damaged { url, detail },
             },
         }
     }
+}
+
+/// The format gate on a store that has been taken over.
+async fn check_taken(store: &SlateStore) -> Result<(), OpenError> {
+    check_format(store.view()?.as_ref()).await?;
+    Ok(())
 }
 
 /// What lies at a place.

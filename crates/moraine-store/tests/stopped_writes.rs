@@ -93,7 +93,7 @@ async fn stopping_after_any_write_leaves_a_whole_state() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creating_the_same_store_at_the_same_moment_is_not_called_damage() {
-    for _ in 0..5 {
+    for _ in 0..10 {
         let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
         let openers: Vec<_> = (0..OPENERS)
             .map(|_| {
