@@ -21,8 +21,8 @@ use pgwire::api::results::{
 use pgwire::api::stmt::{QueryParser, StoredStatement};
 use pgwire::api::store::PortalStore;
 use pgwire::api::{
-    ClientInfo, ClientPortalStore, DEFAULT_NAME, METADATA_DATABASE, METADATA_USER, PgWireConnectionState,
-    PgWireServerHandlers, PidSecretKeyGenerator, RandomPidSecretKeyGenerator, Type,
+    ClientInfo, ClientPortalStore, DEFAULT_NAME, ErrorHandler, METADATA_DATABASE, METADATA_USER,
+    PgWireConnectionState, PgWireServerHandlers, PidSecretKeyGenerator, RandomPidSecretKeyGenerator, Type,
 };
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::copy::{CopyData, CopyDone, CopyFail};
@@ -466,6 +466,22 @@ impl CopyHandler for Connection {
     }
 }
 
+impl ErrorHandler for Connection {
+    /// Whatever error the client is told of, an open transaction has failed with it, as in Postgres.
+    fn on_error<C>(&self, _client: &C, error: &mut PgWireError)
+    where
+        C: ClientInfo,
+    {
+        // Nobody else has the session: errors are told between messages.
+        if let Ok(mut session) = self.session.try_lock()
+            && let Some(session) = session.as_mut()
+        {
+            tracing::debug!(pid = session.pid, %error, "error answered");
+            session.fail_block();
+        }
+    }
+}
+
 /// What `pgwire` asks for the parts of a connection: all of them are the connection.
 pub(crate) struct Handlers(pub(crate) Arc<Connection>);
 
@@ -483,6 +499,10 @@ impl PgWireServerHandlers for Handlers {
     }
 
     fn copy_handler(&self) -> Arc<impl CopyHandler> {
+        Arc::clone(&self.0)
+    }
+
+    fn error_handler(&self) -> Arc<impl ErrorHandler> {
         Arc::clone(&self.0)
     }
 

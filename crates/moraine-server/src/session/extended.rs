@@ -170,31 +170,43 @@ impl Session {
             }
             Block::Idle => {
                 self.block = Block::Idle;
-                self.temporary_before = self.temporary.clone();
-                let mut transaction = Box::new(self.new_transaction(false));
-                let outcome = self
-                    .guarded(parsed, parameters, &framing, &mut transaction, &mut kept)
-                    .await;
-                if outcome.is_err() {
-                    self.temporary = std::mem::take(&mut self.temporary_before);
-                }
-                match outcome? {
-                    Some(reader) => {
-                        let own = Some(transaction);
-                        self.copy = Some(PendingCopy {
-                            reader,
-                            own,
-                            rest: VecDeque::new(),
-                        });
-                    }
-                    None => {
-                        transaction.commit().await?;
-                        self.temporary.retain(|_, table| !table.drop_on_commit);
-                    }
-                }
+                self.autocommit(parsed, parameters, &framing, &mut kept).await?;
                 Ok(answer(kept))
             }
         }
+    }
+
+    /// Runs a statement in a transaction of its own.
+    async fn autocommit(
+        &mut self,
+        parsed: &Parsed,
+        parameters: Arc<Parameters>,
+        framing: &Framing,
+        kept: &mut KeptWire,
+    ) -> Result<(), Failure> {
+        self.temporary_before = self.temporary.clone();
+        let mut transaction = Box::new(self.new_transaction(false));
+        let outcome = self
+            .guarded(parsed, parameters, framing, &mut transaction, kept)
+            .await;
+        if outcome.is_err() {
+            self.temporary = std::mem::take(&mut self.temporary_before);
+        }
+        match outcome? {
+            Some(reader) => {
+                let own = Some(transaction);
+                self.copy = Some(PendingCopy {
+                    reader,
+                    own,
+                    rest: VecDeque::new(),
+                });
+            }
+            None => {
+                transaction.commit().await?;
+                self.temporary.retain(|_, table| !table.drop_on_commit);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use pgwire::messages::copy::CopyInResponse;
 use super::control::Control;
 use super::tables::SessionTables;
 use super::{Block, Session, TemporaryTables};
-use crate::bind::{Binder, Bound, CopyFormat, CopyIn, Insert, SessionNames, Source, Tables};
+use crate::bind::{Binder, Bound, CopyFormat, CopyIn, Insert, SessionNames, Source, TableName, Tables};
 use crate::copy::input::CopyReader;
 use crate::copy::output::{Form, RowWriter, complete};
 use crate::errors::{SqlError, state};
@@ -85,42 +85,55 @@ impl Session {
             }
             Block::Idle => {
                 self.block = Block::Idle;
-                let mut transaction = match implicit.take() {
-                    Some(transaction) => transaction,
-                    None => {
-                        self.temporary_before = self.temporary.clone();
-                        Box::new(self.new_transaction(false))
-                    }
-                };
-                let outcome = self
-                    .guarded(parsed, parameters, &framing, &mut transaction, kept)
-                    .await;
-                if outcome.is_err() {
-                    self.temporary = std::mem::take(&mut self.temporary_before);
-                }
-                let reader = outcome?;
-                if let Some(reader) = reader {
-                    let messages = kept.take();
-                    if messages.len() > 1 {
-                        let what = "COPY FROM STDIN after other statements of a message outside of a transaction block";
-                        return Err(SqlError::unsupported(what).into());
-                    }
-                    for message in messages {
-                        wire.feed(message).await?;
-                    }
-                    *implicit = Some(transaction);
-                    return Ok(Some(reader));
-                }
-                if !is_last {
-                    *implicit = Some(transaction);
-                    return Ok(None);
-                }
-                transaction.commit().await?;
-                self.temporary.retain(|_, table| !table.drop_on_commit);
-                kept.release(wire).await?;
-                Ok(None)
+                self.run_implicit(parsed, is_last, implicit, kept, wire).await
             }
         }
+    }
+
+    /// Runs one statement of a message outside of a block. The last one commits, and only then results are sent.
+    async fn run_implicit(
+        &mut self,
+        parsed: &Parsed,
+        is_last: bool,
+        implicit: &mut Option<Box<Transaction>>,
+        kept: &mut KeptWire,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<CopyReader>, Failure> {
+        let mut transaction = match implicit.take() {
+            Some(transaction) => transaction,
+            None => {
+                self.temporary_before = self.temporary.clone();
+                Box::new(self.new_transaction(false))
+            }
+        };
+        let parameters = Arc::new(Parameters::none());
+        let outcome = self
+            .guarded(parsed, parameters, &Framing::simple(), &mut transaction, kept)
+            .await;
+        if outcome.is_err() {
+            self.temporary = std::mem::take(&mut self.temporary_before);
+        }
+        if let Some(reader) = outcome? {
+            let messages = kept.take();
+            if messages.len() > 1 {
+                let what =
+                    "COPY FROM STDIN after other statements of a message outside of a transaction block";
+                return Err(SqlError::unsupported(what).into());
+            }
+            for message in messages {
+                wire.feed(message).await?;
+            }
+            *implicit = Some(transaction);
+            return Ok(Some(reader));
+        }
+        if !is_last {
+            *implicit = Some(transaction);
+            return Ok(None);
+        }
+        transaction.commit().await?;
+        self.temporary.retain(|_, table| !table.drop_on_commit);
+        kept.release(wire).await?;
+        Ok(None)
     }
 
     /// Runs a statement so that neither a panic, nor a cancel request, nor the statement timeout outlives it.
@@ -211,21 +224,12 @@ impl Session {
                 complete(wire, "CREATE TABLE").await?;
             }
             Bound::CreateTemporary(table) => {
-                if self.temporary.contains_key(&table.name) {
-                    let message = format!("relation \"{}\" already exists", table.name);
-                    return Err(SqlError::new(state::DUPLICATE_TABLE, message).into());
-                }
-                self.temporary.insert(table.name.clone(), Arc::new(table));
+                self.create_temporary(table)?;
                 complete(wire, "CREATE TABLE").await?;
             }
             Bound::DropTables { names, if_exists } => {
                 for name in &names {
-                    let source = self.find(name, transaction).await?;
-                    if let Some(Source::Temporary(table)) = &source {
-                        self.temporary.remove(&table.name);
-                        continue;
-                    }
-                    modify::drop_table(transaction, source, name, if_exists).await?;
+                    self.drop_table(name, if_exists, transaction).await?;
                 }
                 complete(wire, "DROP TABLE").await?;
             }
@@ -240,9 +244,33 @@ impl Session {
         Ok(None)
     }
 
+    fn create_temporary(&mut self, table: TemporaryTable) -> Result<(), SqlError> {
+        if self.temporary.contains_key(&table.name) {
+            let message = format!("relation \"{}\" already exists", table.name);
+            return Err(SqlError::new(state::DUPLICATE_TABLE, message));
+        }
+        self.temporary.insert(table.name.clone(), Arc::new(table));
+        Ok(())
+    }
+
+    async fn drop_table(
+        &mut self,
+        name: &TableName,
+        if_exists: bool,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        let source = self.find(name, transaction).await?;
+        if let Some(Source::Temporary(table)) = &source {
+            self.temporary.remove(&table.name);
+            return Ok(());
+        }
+        modify::drop_table(transaction, source, name, if_exists).await?;
+        Ok(())
+    }
+
     async fn find(
         &self,
-        name: &crate::bind::TableName,
+        name: &TableName,
         transaction: &mut Transaction,
     ) -> Result<Option<Source>, SqlError> {
         let schema = self.settings.schema();
