@@ -11,7 +11,10 @@ use crate::wire::{Failure, KeptWire, Wire};
 /// A statement that begins or ends a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
-    Begin { read_only: bool },
+    Begin {
+        /// What the statement says; `None` where it leaves that to the session.
+        read_only: Option<bool>,
+    },
     Commit,
     Rollback,
 }
@@ -33,7 +36,7 @@ impl Control {
                     return Err(SqlError::unsupported("a BEGIN … END block"));
                 }
                 Control::Begin {
-                    read_only: is_read_only(modes),
+                    read_only: access_of(modes),
                 }
             }
             Statement::Commit { chain, .. } | Statement::Rollback { chain, .. } if *chain => {
@@ -54,11 +57,14 @@ impl Control {
     }
 }
 
-/// Every isolation level is given at least what it asks for: a transaction reads at one pinned view.
-fn is_read_only(modes: &[TransactionMode]) -> bool {
-    modes
-        .iter()
-        .any(|mode| matches!(mode, TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)))
+/// Whether modes say that a transaction is read-only, or is not. Every isolation level is given at least what it asks for: a
+/// transaction reads at one pinned view.
+pub(super) fn access_of(modes: &[TransactionMode]) -> Option<bool> {
+    let access = modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::AccessMode(access) => Some(access),
+        TransactionMode::IsolationLevel(_) => None,
+    });
+    access.map(|access| matches!(access, TransactionAccessMode::ReadOnly))
 }
 
 impl Session {
@@ -72,6 +78,7 @@ impl Session {
     ) -> Result<&'static str, Failure> {
         match control {
             Control::Begin { read_only } => {
+                let read_only = read_only.unwrap_or(self.settings.reads_only());
                 let tag = self.begin(read_only, implicit, wire).await?;
                 kept.release(wire).await?;
                 Ok(tag)

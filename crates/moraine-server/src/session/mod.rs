@@ -118,6 +118,7 @@ impl Session {
     }
 
     fn new_transaction(&self, read_only: bool) -> Transaction {
+        let read_only = read_only || self.settings.reads_only();
         Transaction::new(Arc::clone(&self.lakes), self.database.clone(), read_only)
     }
 

@@ -10,6 +10,9 @@ use crate::lakes::DEFAULT_SCHEMA;
 /// The version told to clients: they decide by it what they may ask. The catalogs served are those of PostgreSQL 15.
 pub(crate) const SERVER_VERSION: &str = "15.0";
 
+/// Whether transactions that do not say so themselves may write.
+const READ_ONLY: &str = "default_transaction_read_only";
+
 /// Name, default value, and whether a client may set it to anything.
 const KNOWN: [(&str, &str, Writable); 24] = [
     ("application_name", "", Writable::Freely),
@@ -29,11 +32,7 @@ const KNOWN: [(&str, &str, Writable); 24] = [
         "repeatable read",
         Writable::Freely,
     ),
-    (
-        "default_transaction_read_only",
-        "off",
-        Writable::Only(&["off", "false", "0", "no"]),
-    ),
+    (READ_ONLY, "off", Writable::Switch),
     ("extra_float_digits", "1", Writable::Freely),
     ("idle_in_transaction_session_timeout", "0", Writable::Freely),
     ("in_hot_standby", "off", Writable::Never),
@@ -70,6 +69,8 @@ const KNOWN: [(&str, &str, Writable); 24] = [
 enum Writable {
     Never,
     Freely,
+    /// On or off, in the words of Postgres; kept as `on` or `off`.
+    Switch,
     /// To these values, in lower case.
     Only(&'static [&'static str]),
 }
@@ -106,6 +107,7 @@ impl Settings {
 
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let (name, _, writable) = known(name)?;
+        let mut value = value;
         match writable {
             Writable::Never => {
                 return Err(SqlError::new(
@@ -116,6 +118,7 @@ impl Settings {
             Writable::Only(allowed) if !allowed.contains(&value.to_lowercase().as_str()) => {
                 return Err(SqlError::unsupported(format!("{name} = {value}")));
             }
+            Writable::Switch => value = parse_switch(name, value)?,
             Writable::Only(_) | Writable::Freely => {}
         }
         if name == "statement_timeout" {
@@ -154,10 +157,33 @@ impl Settings {
         found.unwrap_or(DEFAULT_SCHEMA).to_owned()
     }
 
+    /// Whether transactions that do not say so themselves are read-only.
+    pub(crate) fn reads_only(&self) -> bool {
+        self.values.get(READ_ONLY).is_some_and(|value| value == "on")
+    }
+
+    /// Makes transactions that do not say so themselves read-only, or not.
+    pub(crate) fn set_reads_only(&mut self, read_only: bool) {
+        let value = if read_only { "on" } else { "off" };
+        self.values.insert(READ_ONLY, value.to_owned());
+    }
+
     /// How long a statement may run.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
         let value = self.values.get("statement_timeout")?;
         parse_timeout(value).ok().flatten()
+    }
+}
+
+/// `on` or `off`, whichever of Postgres's words says it.
+fn parse_switch(name: &str, value: &str) -> Result<&'static str, SqlError> {
+    match value.trim().to_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on"),
+        "off" | "false" | "no" | "0" | "f" | "n" => Ok("off"),
+        _ => {
+            let message = format!("parameter \"{name}\" requires a Boolean value");
+            Err(SqlError::new(state::INVALID_PARAMETER, message))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use postgres_types::Type;
 use sqlparser::ast::{DiscardObject, Expr, Reset, Set, Statement};
 
 use super::Session;
+use super::control::access_of;
 use super::run::Framing;
 use crate::bind::{Output, OutputKind};
 use crate::copy::output::{Form, RowWriter, complete};
@@ -156,12 +157,11 @@ impl Session {
             Set::SetTransaction {
                 snapshot: Some(_), ..
             } => Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT")),
-            Set::SetTransaction { modes, .. } => {
-                use sqlparser::ast::{TransactionAccessMode, TransactionMode};
-                for mode in modes {
-                    if let TransactionMode::AccessMode(access) = mode {
-                        transaction.read_only = matches!(access, TransactionAccessMode::ReadOnly);
-                    }
+            Set::SetTransaction { modes, session, .. } => {
+                match access_of(modes) {
+                    Some(read_only) if *session => self.settings.set_reads_only(read_only),
+                    Some(read_only) => transaction.read_only = read_only,
+                    None => {}
                 }
                 Ok(())
             }

@@ -100,6 +100,34 @@ async fn a_transaction_reads_at_one_view_with_its_own_changes() {
 }
 
 #[tokio::test]
+async fn a_session_can_be_read_only_unless_a_transaction_says_otherwise() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    let insert = "INSERT INTO ducklake_metadata VALUES ('a', 'b', NULL, NULL)";
+    for read_only in [
+        "SET default_transaction_read_only TO 'on'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    ] {
+        client.run(read_only).await;
+        assert_eq!(
+            client.run("SHOW default_transaction_read_only").await.table(),
+            [["on"]]
+        );
+        assert_eq!(client.query(insert).await.state(), "25006", "{read_only}");
+        client.run("BEGIN").await;
+        assert_eq!(client.query(insert).await.state(), "25006", "{read_only}");
+        client.run("ROLLBACK").await;
+        client.run("BEGIN READ WRITE").await;
+        client.run(insert).await;
+        client.run("ROLLBACK").await;
+        client.run("RESET default_transaction_read_only").await;
+    }
+    client.run(insert).await;
+    let no_word = client.query("SET default_transaction_read_only = perhaps").await;
+    assert_eq!(no_word.state(), "22023");
+}
+
+#[tokio::test]
 async fn rollback_leaves_nothing() {
     let server = TestServer::start().await;
     let mut client = server.connect_to_lake().await;
