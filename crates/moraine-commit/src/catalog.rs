@@ -8,25 +8,54 @@ use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
 use moraine_keys::{HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, Store, StoreUrl, View};
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::{CatalogError, StageError};
+use crate::slot::{Hold, Slot};
 use crate::transaction::CatalogTransaction;
 
-/// How long a transaction waits for the commit slot before it is told to try again.
+/// How long a transaction waits for its turn: one that creates a lake is then told to try again, one that begins goes on
+/// without.
 pub const SLOT_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// How long a transaction that waited for its turn may take until it inserts its snapshot, before the next in line may
+/// overtake it. A second try of DuckLake takes tens of milliseconds.
+pub const RESERVATION_DEFAULT: Duration = Duration::from_secs(2);
+
+/// How long a transaction that only may be about to commit waits for its turn, and how long it then has.
+const EXPECTED_WAIT: Duration = Duration::from_secs(1);
+const EXPECTED_RESERVATION: Duration = Duration::from_millis(150);
+
+/// How long a transaction that has inserted its snapshot may do nothing before the next in line may overtake it.
+pub const SLOT_IDLE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Bytes of keys and values that one commit may write, unless told otherwise. Far above what DuckLake sends, far below
 /// what the storage engine would choke on.
 pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Why a transaction begins when its turn comes ([`Catalog::begin_in_turn`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Its client has lost a race for a snapshot and comes again. It waits for its turn no longer than
+    /// [`CatalogOptions::slot_wait`], and others for it no longer than [`CatalogOptions::reservation`].
+    SecondTry,
+    /// Its client has committed again and again, so it may be about to. It waits for a second at most, and others wait
+    /// for it for 150 ms: so that many writers take turns rather than lose races.
+    Expected,
+}
 
 /// How a lake is opened and served.
 #[derive(Debug, Clone)]
 pub struct CatalogOptions {
     /// How the store is opened.
     pub store: OpenOptions,
-    /// How long a transaction waits for the commit slot; [`SLOT_WAIT_DEFAULT`] unless set.
+    /// How long a transaction waits for its turn; [`SLOT_WAIT_DEFAULT`] unless set.
     pub slot_wait: Duration,
+    /// How long others wait for a transaction that has its turn and has not inserted its snapshot;
+    /// [`RESERVATION_DEFAULT`] unless set.
+    pub reservation: Duration,
+    /// How long others wait for a transaction that has inserted its snapshot and does nothing; [`SLOT_IDLE_DEFAULT`]
+    /// unless set.
+    pub slot_idle: Duration,
     /// Bytes of keys and values that one commit may write; [`BATCH_BYTES_MAX`] unless set.
     pub batch_bytes_max: usize,
 }
@@ -36,6 +65,8 @@ impl Default for CatalogOptions {
         CatalogOptions {
             store: OpenOptions::default(),
             slot_wait: SLOT_WAIT_DEFAULT,
+            reservation: RESERVATION_DEFAULT,
+            slot_idle: SLOT_IDLE_DEFAULT,
             batch_bytes_max: BATCH_BYTES_MAX,
         }
     }
@@ -46,8 +77,10 @@ impl Default for CatalogOptions {
 /// A store that holds no lake yet is a `Catalog` too: [`CatalogTransaction::exists`] is false until somebody creates it.
 pub struct Catalog {
     store: Arc<dyn Store>,
-    slot: Arc<Mutex<()>>,
+    slot: Slot,
     slot_wait: Duration,
+    reservation: Duration,
+    slot_idle: Duration,
     batch_bytes_max: usize,
     /// Which chunk directories of inlined tables are complete.
     directories: Arc<Directories>,
@@ -77,12 +110,34 @@ impl Catalog {
     pub fn with_options(store: Arc<dyn Store>, options: &CatalogOptions) -> Arc<Catalog> {
         Arc::new(Catalog {
             store,
-            slot: Arc::new(Mutex::new(())),
+            slot: Slot::default(),
             slot_wait: options.slot_wait,
+            reservation: options.reservation,
+            slot_idle: options.slot_idle,
             batch_bytes_max: options.batch_bytes_max,
             directories: Arc::new(Directories::default()),
             unmigrated_head: StdMutex::new(None),
         })
+    }
+
+    /// Begins a transaction when its turn comes: the commit slot is its own before it reads, so that nobody else commits a
+    /// snapshot on top of what it sees until it ends, or its time is over and somebody else wants to. Turns come in
+    /// order; a transaction whose turn does not come in time begins without.
+    ///
+    /// # Errors
+    /// See [`CatalogError`].
+    pub async fn begin_in_turn(self: &Arc<Self>, turn: Turn) -> Result<CatalogTransaction, CatalogError> {
+        let (reservation, limit) = match turn {
+            Turn::SecondTry => (self.reservation, self.slot_wait),
+            Turn::Expected => (
+                EXPECTED_RESERVATION.min(self.reservation),
+                EXPECTED_WAIT.min(self.slot_wait),
+            ),
+        };
+        let hold = self.slot.wait(reservation, limit).await;
+        let mut transaction = self.begin().await?;
+        transaction.give_slot(hold);
+        Ok(transaction)
     }
 
     /// Begins a transaction on the newest state, durable or not.
@@ -115,14 +170,22 @@ impl Catalog {
         self.store.close().await
     }
 
-    /// Takes the commit slot, waiting no longer than allowed.
-    pub(crate) async fn take_slot(&self) -> Result<OwnedMutexGuard<()>, StageError> {
-        let slot = Arc::clone(&self.slot).lock_owned();
-        tokio::time::timeout(self.slot_wait, slot)
-            .await
-            .map_err(|_| StageError::SlotBusy {
-                waited: self.slot_wait,
-            })
+    /// Waits for the commit slot, no longer than allowed.
+    pub(crate) async fn wait_for_slot(&self) -> Result<Hold, StageError> {
+        let hold = self.slot.wait(self.slot_idle, self.slot_wait).await;
+        hold.ok_or(StageError::SlotBusy {
+            waited: self.slot_wait,
+        })
+    }
+
+    /// The commit slot, if nobody has it.
+    pub(crate) fn try_take_slot(&self) -> Option<Hold> {
+        self.slot.try_take(self.slot_idle)
+    }
+
+    /// Whether the slot is still this transaction's. It has done something, so others go on waiting for it.
+    pub(crate) fn renew(&self, hold: &Hold) -> bool {
+        hold.renew(self.slot_idle)
     }
 
     /// Refuses more bytes than one commit may write.

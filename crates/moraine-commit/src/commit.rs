@@ -8,13 +8,13 @@ use moraine_codec::format;
 use moraine_codec::proto::{HeadValue, OptionScopeValue};
 use moraine_keys::{ChangelogKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
 use moraine_store::{CommitError, Pending, ReadExt, Staging, Store, Transaction, View, WriteSet};
-use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
 use crate::error::{CommitFailure, StageError};
 use crate::genesis;
 use crate::premise::{self, Verdict};
+use crate::slot::Hold;
 use crate::transaction::Staged;
 use crate::{batch, derive};
 
@@ -52,12 +52,15 @@ pub(crate) async fn run(
     staging: Staging,
     premise: Option<HeadValue>,
     staged: Staged,
-    slot: Option<OwnedMutexGuard<()>>,
+    slot: Option<Hold>,
 ) -> Result<Committed, CommitFailure> {
     if staging.is_empty() && staged.is_empty() {
         drop(slot);
         staging.base().settled().await?;
         return Ok(Committed { snapshot_id: None });
+    }
+    if let Some(slot) = &slot {
+        slot.writing();
     }
     let work = async move {
         let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);

@@ -47,7 +47,13 @@ pub enum StageError {
         /// The newest committed snapshot id.
         newest: u64,
     },
-    /// Another transaction held the lake's commit slot for all of the time allowed. The client tries again.
+    /// Another transaction has the lake's commit slot and is about to commit a snapshot. The client tries again.
+    #[error("{}: another transaction is committing", words::CONFLICT)]
+    SlotTaken {
+        /// The snapshot id that was asked for.
+        asked: u64,
+    },
+    /// Other transactions had the lake's commit slot for all of the time allowed. The client tries again.
     #[error("{}: the commit slot was not free within {} ms", words::CONFLICT, .waited.as_millis())]
     SlotBusy {
         /// How long this transaction waited.

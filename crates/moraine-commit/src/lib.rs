@@ -55,6 +55,7 @@ mod inline_rules;
 mod premise;
 mod presence;
 mod rules;
+mod slot;
 mod snapshot;
 mod tags;
 mod transaction;
@@ -62,7 +63,9 @@ mod validate;
 pub mod views;
 pub mod words;
 
-pub use catalog::{BATCH_BYTES_MAX, Catalog, CatalogOptions, SLOT_WAIT_DEFAULT};
+pub use catalog::{
+    BATCH_BYTES_MAX, Catalog, CatalogOptions, RESERVATION_DEFAULT, SLOT_IDLE_DEFAULT, SLOT_WAIT_DEFAULT, Turn,
+};
 pub use change::{Change, InlineChange, SnapshotChanges};
 pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
 pub use commit::Committed;

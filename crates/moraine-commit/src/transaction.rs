@@ -8,12 +8,12 @@ use moraine_codec::proto::{HeadValue, SnapshotValue};
 use moraine_inline::DirectoriesAt;
 use moraine_keys::{HeadKey, SnapshotKey};
 use moraine_store::{ReadExt, Savepoint, Staging, View};
-use tokio::sync::OwnedMutexGuard;
 
 use crate::catalog::Catalog;
 use crate::change::{Change, InlineChange, SnapshotChanges};
 use crate::commit::{self, Committed};
 use crate::error::{CommitFailure, StageError};
+use crate::slot::Hold;
 use crate::{rules, snapshot};
 
 /// A transaction: reads at a pinned view with its own changes on top, for every relation alike; changes are staged, and
@@ -23,7 +23,11 @@ pub struct CatalogTransaction {
     staging: Staging,
     /// The head the pinned view shows: what the transaction builds on.
     premise: Option<HeadValue>,
-    slot: Option<OwnedMutexGuard<()>>,
+    /// The commit slot: from the beginning where this transaction waited for its turn, else from the insertion of its
+    /// snapshot.
+    slot: Option<Hold>,
+    has_lost: bool,
+    was_overtaken: bool,
     staged: Staged,
 }
 
@@ -72,6 +76,8 @@ impl CatalogTransaction {
             staging: Staging::new(view),
             premise,
             slot: None,
+            has_lost: false,
+            was_overtaken: false,
             staged: Staged::default(),
         }
     }
@@ -99,6 +105,23 @@ impl CatalogTransaction {
     pub fn newest_snapshot_id(&self) -> Option<u64> {
         let own = self.staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
         own.or(self.premise.as_ref().map(|head| head.snapshot_id))
+    }
+
+    /// Whether this transaction was refused because another one came first. Its client tries again, and should begin with
+    /// [`Catalog::begin_in_turn`].
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        self.has_lost
+    }
+
+    /// Whether this transaction had its turn, and took so long to insert its snapshot that somebody else was given it.
+    #[must_use]
+    pub fn was_overtaken(&self) -> bool {
+        self.was_overtaken
+    }
+
+    pub(crate) fn give_slot(&mut self, hold: Option<Hold>) {
+        self.slot = hold;
     }
 
     /// What the transaction reads: the pinned view with all staged changes on top.
@@ -152,7 +175,7 @@ impl CatalogTransaction {
         if self.exists() {
             return Ok(());
         }
-        let slot = self.catalog.take_slot().await?;
+        let slot = self.catalog.wait_for_slot().await?;
         let newest = self.catalog.store().view()?;
         // Where the lake has come to be meanwhile there is nothing to keep others from.
         self.slot = newest.value(&HeadKey {}).await?.is_none().then_some(slot);
@@ -166,6 +189,7 @@ impl CatalogTransaction {
     /// See [`StageError`]; nothing of the call is staged then.
     pub async fn stage(&mut self, changes: Vec<Change>) -> Result<(), StageError> {
         self.check_exists()?;
+        self.keep_slot();
         let savepoint = self.savepoint();
         let head = self.newest_snapshot_id();
         let mut outcome = rules::apply(&mut self.staging, &mut self.staged, head, changes).await;
@@ -184,6 +208,7 @@ impl CatalogTransaction {
     /// See [`StageError`]; nothing of the call is staged then.
     pub async fn inline(&mut self, change: InlineChange) -> Result<(), StageError> {
         self.check_exists()?;
+        self.keep_slot();
         let savepoint = self.savepoint();
         let directories = self.directories();
         let mut outcome =
@@ -198,11 +223,12 @@ impl CatalogTransaction {
     }
 
     /// Inserts a row of `ducklake_snapshot`: `value` without anything of `ducklake_snapshot_changes`. Takes the lake's
-    /// commit slot, and keeps it until the transaction ends, so that from here on no other snapshot can come first.
+    /// commit slot, and keeps it until the transaction ends, so that from here on no other snapshot can come first. A time
+    /// that is not after that of the newest snapshot is raised to one microsecond after it.
     ///
     /// # Errors
-    /// [`StageError::LostRace`] when another snapshot already has; [`StageError::SlotBusy`] when the slot was not free
-    /// in time; [`StageError::Constraint`] for a second snapshot in one transaction.
+    /// [`StageError::LostRace`] when another snapshot already has; [`StageError::SlotTaken`] when another one is about to;
+    /// [`StageError::Constraint`] for a second snapshot in one transaction.
     pub async fn insert_snapshot(&mut self, value: SnapshotValue) -> Result<(), StageError> {
         self.check_exists()?;
         if let Some(inserted) = &self.staged.snapshot {
@@ -215,6 +241,7 @@ impl CatalogTransaction {
         if !self.staged.creating {
             self.win_race(value.snapshot_id).await?;
         }
+        let value = self.later_than_the_newest(value).await?;
         let key = SnapshotKey {
             snapshot_id: value.snapshot_id,
         };
@@ -282,24 +309,64 @@ impl CatalogTransaction {
         commit::run(self.catalog, self.staging, self.premise, self.staged, self.slot).await
     }
 
-    /// Takes the slot, and refuses unless the newest committed snapshot is the one this transaction builds on.
+    /// Refuses unless the newest committed snapshot is the one this transaction builds on and the slot is its own. Who
+    /// finds the slot taken is refused at once: it would wait for the other's commit only to lose to it.
     async fn win_race(&mut self, asked: u64) -> Result<(), StageError> {
-        if self.slot.is_none() {
-            self.slot = Some(self.catalog.take_slot().await?);
+        let outcome = self.take_slot_for(asked).await;
+        if outcome.is_err() {
+            self.slot = None;
+            self.has_lost = true;
+        }
+        outcome
+    }
+
+    async fn take_slot_for(&mut self, asked: u64) -> Result<(), StageError> {
+        let had_turn = self.slot.is_some();
+        if !self.slot.as_ref().is_some_and(|hold| self.catalog.renew(hold)) {
+            self.was_overtaken = had_turn;
+            self.slot = self.catalog.try_take_slot();
         }
         // The pinned view cannot show who came first; a fresh one can.
         let view = self.catalog.store().view()?;
         let newest = view.value(&HeadKey {}).await?.map(|head| head.snapshot_id);
         let premise = self.premise.as_ref().map(|head| head.snapshot_id);
         if newest != premise || newest.is_none_or(|newest| newest >= asked) {
-            self.slot = None;
             tracing::debug!(asked, ?newest, ?premise, "lost race for a snapshot");
             return Err(StageError::LostRace {
                 asked,
                 newest: newest.unwrap_or_default(),
             });
         }
+        if self.slot.is_none() {
+            tracing::debug!(asked, "another transaction has the commit slot");
+            return Err(StageError::SlotTaken { asked });
+        }
         Ok(())
+    }
+
+    /// This transaction is at work: others go on waiting for it. One that was overtaken goes on all the same; its commit
+    /// finds out whether anybody has come first.
+    fn keep_slot(&self) {
+        if self.staged.snapshot.is_some()
+            && let Some(hold) = &self.slot
+        {
+            self.catalog.renew(hold);
+        }
+    }
+
+    /// The snapshot record with a time after that of the newest snapshot: what clients say is the time of their BEGIN.
+    async fn later_than_the_newest(&self, mut value: SnapshotValue) -> Result<SnapshotValue, StageError> {
+        let Some(premise) = &self.premise else {
+            return Ok(value);
+        };
+        let newest = SnapshotKey {
+            snapshot_id: premise.snapshot_id,
+        };
+        if let Some(newest) = self.staging.base().value(&newest).await? {
+            let earliest = newest.snapshot_time_micros.saturating_add(1);
+            value.snapshot_time_micros = value.snapshot_time_micros.max(earliest);
+        }
+        Ok(value)
     }
 
     /// Writes the snapshot record anew when both of its rows are there.

@@ -41,6 +41,7 @@ pub(crate) mod state {
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
     pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
     pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
+    pub(crate) const CANNOT_CONNECT_NOW: &str = "57P03";
     pub(crate) const QUERY_CANCELED: &str = "57014";
     pub(crate) const SYSTEM_ERROR: &str = "58000";
     pub(crate) const DATA_CORRUPTED: &str = "XX001";
@@ -62,14 +63,14 @@ pub(crate) struct SqlError {
 }
 
 impl SqlError {
-    /// An error with its sentence. DuckLake tries a commit again on certain words, so the sentence of an error that
-    /// another try cannot cure is freed of them, whatever it quotes.
+    /// An error that another try cannot cure. DuckLake tries a commit again on certain words, so the sentence is freed
+    /// of them, whatever it quotes.
     pub(crate) fn new(state: &'static str, message: impl Into<String>) -> SqlError {
-        let message = message.into();
-        let message = match state {
-            state::UNIQUE_VIOLATION | state::SERIALIZATION_FAILURE => message,
-            _ => permanent(message),
-        };
+        SqlError::try_again(state, permanent(message.into()))
+    }
+
+    /// An error in the commit protocol's own words, on which DuckLake tries again.
+    fn try_again(state: &'static str, message: String) -> SqlError {
         SqlError {
             state,
             message,
@@ -80,7 +81,8 @@ impl SqlError {
 
     /// The same error with advice.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> SqlError {
-        self.hint = Some(hint.into());
+        // Clients read the hint as part of the message.
+        self.hint = Some(permanent(hint.into()));
         self
     }
 
@@ -88,6 +90,15 @@ impl SqlError {
     pub(crate) fn fatal(mut self) -> SqlError {
         self.fatal = true;
         self
+    }
+
+    /// The lake is another process's now. Opening it again would take it from there in turn, so nobody does.
+    pub(crate) fn taken_over(schema: &str) -> SqlError {
+        let message = format!(
+            "another process has taken over the lake of schema \"{schema}\"; attach to it there, or restart this \
+             server to take the lake back"
+        );
+        SqlError::new(state::CANNOT_CONNECT_NOW, message)
     }
 
     /// A construct that the language of this server does not have.
@@ -171,6 +182,7 @@ impl From<&ReadError> for SqlError {
         let state = match error {
             ReadError::Corruption { .. } => state::DATA_CORRUPTED,
             ReadError::Closed => state::ADMIN_SHUTDOWN,
+            ReadError::Fenced { .. } => state::CANNOT_CONNECT_NOW,
             ReadError::Invalid { .. } => state::INTERNAL_ERROR,
             _ => state::SYSTEM_ERROR,
         };
@@ -181,8 +193,13 @@ impl From<&ReadError> for SqlError {
 impl From<StageError> for SqlError {
     fn from(error: StageError) -> SqlError {
         let state = match &error {
-            StageError::LostRace { .. } | StageError::Duplicate { .. } => state::UNIQUE_VIOLATION,
-            StageError::SlotBusy { .. } => state::SERIALIZATION_FAILURE,
+            StageError::LostRace { .. } => {
+                return SqlError::try_again(state::UNIQUE_VIOLATION, error.to_string());
+            }
+            StageError::SlotTaken { .. } | StageError::SlotBusy { .. } => {
+                return SqlError::try_again(state::SERIALIZATION_FAILURE, error.to_string());
+            }
+            StageError::Duplicate { .. } => state::UNIQUE_VIOLATION,
             StageError::NoLake => state::UNDEFINED_TABLE,
             StageError::Constraint { .. } => state::CHECK_VIOLATION,
             StageError::Limit { .. } => state::LIMIT_EXCEEDED,
@@ -196,9 +213,12 @@ impl From<StageError> for SqlError {
 impl From<CommitFailure> for SqlError {
     fn from(error: CommitFailure) -> SqlError {
         let state = match &error {
-            CommitFailure::Conflict { .. } => state::SERIALIZATION_FAILURE,
+            CommitFailure::Conflict { .. } => {
+                return SqlError::try_again(state::SERIALIZATION_FAILURE, error.to_string());
+            }
             CommitFailure::Constraint { .. } => state::CHECK_VIOLATION,
             CommitFailure::Unknown { .. } => state::COMPLETION_UNKNOWN,
+            CommitFailure::Fenced { .. } => state::CANNOT_CONNECT_NOW,
             _ => state::SYSTEM_ERROR,
         };
         SqlError::new(state, error.to_string())

@@ -41,6 +41,7 @@ use crate::session::extended::Executed;
 use crate::session::run::panicked;
 use crate::session::settings::SERVER_VERSION;
 use crate::session::{Next, Session};
+use crate::turns::{Client, Place};
 use crate::values::parameters::Parameter;
 use crate::values::types;
 use crate::wire::ClientWire;
@@ -121,7 +122,14 @@ impl StartupHandler for Connection {
             .lake(&database, crate::lakes::DEFAULT_SCHEMA)
             .map_err(SqlError::fatal)?;
         tracing::debug!(pid, database, user, "session started");
-        let session = Session::new(Arc::clone(&self.shared.lakes), pid, database, user);
+        let application = client.metadata().get("application_name").cloned();
+        let place = Place {
+            address: client.socket_addr().ip(),
+            user,
+            application: application.unwrap_or_default(),
+        };
+        let identity = Client::new(pid, place);
+        let session = Session::new(Arc::clone(&self.shared.lakes), identity, database);
         self.shared.cancel.add(pid, secret, session.cancel_token());
         *self.session.lock().await = Some(session);
         let mut parameters = DefaultServerParameterProvider::default();

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use moraine_commit::{Catalog, CatalogOptions, OpenError, OpenOptions, StoreUrl, list_stores};
 
 use crate::errors::{SqlError, state};
+use crate::turns::Losses;
 
 /// The schema of a lake whose client names none. Source: PostgreSQL.
 pub(crate) const DEFAULT_SCHEMA: &str = "public";
@@ -32,6 +34,9 @@ pub(crate) struct Lake {
     options: CatalogOptions,
     /// Failures to open are not kept: the next use tries again.
     catalog: tokio::sync::Mutex<Option<Arc<Catalog>>>,
+    losses: Mutex<Losses>,
+    /// Whether another process has fenced this one's store.
+    taken_over: AtomicBool,
 }
 
 impl Lakes {
@@ -62,6 +67,8 @@ impl Lakes {
             url: self.catalog_root(database).join(schema),
             options: self.options.clone(),
             catalog: tokio::sync::Mutex::new(None),
+            losses: Mutex::default(),
+            taken_over: AtomicBool::new(false),
         });
         known.insert(key, Arc::clone(&lake));
         Ok(lake)
@@ -125,8 +132,11 @@ impl Lakes {
 }
 
 impl Lake {
-    /// The catalog, when there is a store. Looking for it creates nothing.
+    /// The catalog, when there is a store. Looking for it creates nothing. 57P03 when another process has taken it over.
     pub(crate) async fn existing(&self) -> Result<Option<Arc<Catalog>>, SqlError> {
+        if self.taken_over.load(Ordering::Relaxed) {
+            return Err(SqlError::taken_over(&self.schema));
+        }
         match self.open(self.options.store.clone()).await {
             Ok(catalog) => Ok(Some(catalog)),
             Err(OpenError::NotFound { .. }) => Ok(None),
@@ -159,11 +169,18 @@ impl Lake {
         Ok(opened)
     }
 
-    /// Forgets a catalog whose storage engine has stopped, so that the next use opens the store again.
-    pub(crate) async fn forget(&self, stopped: &Arc<Catalog>) {
+    /// The races for snapshots of this lake that were lost and not yet made good.
+    pub(crate) fn losses(&self) -> MutexGuard<'_, Losses> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a catalog whose storage engine has stopped, so that the next use opens the store again, or, when another
+    /// process has `taken_over` the store, is told so.
+    pub(crate) async fn forget(&self, stopped: &Arc<Catalog>, taken_over: bool) {
         let mut catalog = self.catalog.lock().await;
         if catalog.as_ref().is_some_and(|open| Arc::ptr_eq(open, stopped)) {
             *catalog = None;
+            self.taken_over.store(taken_over, Ordering::Relaxed);
         }
     }
 

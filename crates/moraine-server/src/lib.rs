@@ -25,6 +25,7 @@ mod session;
 mod temporary;
 mod tid;
 mod transaction;
+mod turns;
 mod values;
 mod wire;
 

@@ -5,17 +5,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use moraine_commit::{Catalog, CatalogTransaction};
+use moraine_commit::{Catalog, CatalogTransaction, CommitFailure, ReadError, Turn};
 use moraine_tables::{CompareOp, Comparison, Filter, Relation, Value};
 
 use crate::errors::{SqlError, state};
 use crate::lakes::{Lake, Lakes};
+use crate::parse::Parsed;
 use crate::tid::Ledger;
+use crate::turns::{Client, Opening};
 
 /// A transaction over the lakes of one database. Dropping it takes everything back and frees what it held.
 pub(crate) struct Transaction {
     lakes: Arc<Lakes>,
     database: String,
+    client: Arc<Client>,
+    opening: Opening,
     /// Microseconds since 1970 at which it began: the value of NOW().
     pub(crate) started: i64,
     pub(crate) read_only: bool,
@@ -33,10 +37,17 @@ struct Pinned {
 }
 
 impl Transaction {
-    pub(crate) fn new(lakes: Arc<Lakes>, database: String, read_only: bool) -> Transaction {
+    pub(crate) fn new(
+        lakes: Arc<Lakes>,
+        database: String,
+        client: Arc<Client>,
+        read_only: bool,
+    ) -> Transaction {
         Transaction {
             lakes,
             database,
+            client,
+            opening: Opening::Other,
             started: now_micros(),
             read_only,
             pinned: BTreeMap::new(),
@@ -49,11 +60,19 @@ impl Transaction {
         &self.database
     }
 
+    /// Takes note of the statement that comes next. The first one tells what the transaction is about.
+    pub(crate) fn opens_with(&mut self, parsed: &Parsed) {
+        if self.pinned.is_empty() {
+            self.opening = Opening::of(parsed);
+        }
+    }
+
     pub(crate) fn lakes(&self) -> &Arc<Lakes> {
         &self.lakes
     }
 
-    /// Pins the lake of a schema at its newest state, if this transaction has not yet.
+    /// Pins the lake of a schema at its newest state, if this transaction has not yet. Who has lost a race there waits for
+    /// its turn first.
     async fn pin(&mut self, schema: &str) -> Result<(), SqlError> {
         if self.pinned.contains_key(schema) {
             return Ok(());
@@ -61,7 +80,11 @@ impl Transaction {
         let lake = self.lakes.lake(&self.database, schema)?;
         let open = match lake.existing().await? {
             Some(catalog) => {
-                let transaction = begin(&lake, &catalog).await?;
+                let turn = match self.read_only {
+                    true => None,
+                    false => lake.losses().turn(&self.client, self.opening),
+                };
+                let transaction = begin(&lake, &catalog, turn).await?;
                 Some((catalog, transaction))
             }
             None => None,
@@ -112,7 +135,7 @@ impl Transaction {
             .ok_or_else(|| SqlError::internal("a lake that was not pinned"))?;
         if pinned.open.is_none() {
             let catalog = pinned.lake.created().await?;
-            let transaction = begin(&pinned.lake, &catalog).await?;
+            let transaction = begin(&pinned.lake, &catalog, None).await?;
             pinned.open = Some((catalog, transaction));
         }
         let open = pinned.open.as_mut().map(|(_, transaction)| transaction);
@@ -147,7 +170,7 @@ impl Transaction {
         for (_, pinned) in std::mem::take(&mut self.pinned) {
             if let Some((catalog, transaction)) = pinned.open {
                 drop(transaction);
-                let transaction = begin(&pinned.lake, &catalog).await?;
+                let transaction = begin(&pinned.lake, &catalog, None).await?;
                 Box::pin(transaction.commit()).await?;
             }
         }
@@ -160,10 +183,14 @@ impl Transaction {
             .written
             .as_ref()
             .and_then(|schema| self.pinned.remove(schema));
+        let has_read = !self.pinned.is_empty();
         for (_, pinned) in std::mem::take(&mut self.pinned) {
             if let Some((_, transaction)) = pinned.open {
                 Box::pin(transaction.commit()).await?;
             }
+        }
+        if written.is_none() && has_read && !self.read_only {
+            self.client.note_end(false);
         }
         let Some(Pinned {
             lake,
@@ -177,12 +204,17 @@ impl Transaction {
         {
             lake.check_data_path(&data_path)?;
         }
+        let in_time = !transaction.was_overtaken();
         match Box::pin(transaction.commit()).await {
             Ok(committed) => {
+                self.client.note_end(in_time && committed.snapshot_id.is_some());
                 tracing::debug!(schema = %lake.schema, snapshot = ?committed.snapshot_id, "committed");
                 Ok(())
             }
             Err(error) => {
+                if matches!(error, CommitFailure::Conflict { .. }) {
+                    lake.losses().note(&self.client);
+                }
                 forget_if_stopped(&lake, &catalog, &error.to_string()).await;
                 Err(SqlError::from(error))
             }
@@ -190,9 +222,36 @@ impl Transaction {
     }
 }
 
-/// Begins on an open catalog. One whose engine has stopped is opened again, once.
-async fn begin(lake: &Arc<Lake>, catalog: &Arc<Catalog>) -> Result<CatalogTransaction, SqlError> {
-    match Box::pin(catalog.begin()).await {
+impl Drop for Transaction {
+    /// Remembers a lost race, however the transaction ends: the client's next goes first.
+    fn drop(&mut self) {
+        for pinned in self.pinned.values() {
+            if pinned.open.as_ref().is_some_and(|(_, open)| open.has_lost()) {
+                pinned.lake.losses().note(&self.client);
+            }
+        }
+        // What is left here was neither committed nor refused: whoever began it is not only writing.
+        if self
+            .pinned
+            .values()
+            .any(|pinned| matches!(&pinned.open, Some((_, open)) if !open.has_lost()))
+        {
+            self.client.note_end(false);
+        }
+    }
+}
+
+/// Begins on an open catalog. One whose engine has stopped is opened again by the next.
+async fn begin(
+    lake: &Arc<Lake>,
+    catalog: &Arc<Catalog>,
+    turn: Option<Turn>,
+) -> Result<CatalogTransaction, SqlError> {
+    let begun = match turn {
+        Some(turn) => Box::pin(catalog.begin_in_turn(turn)).await,
+        None => Box::pin(catalog.begin()).await,
+    };
+    match begun {
         Ok(transaction) => Ok(transaction),
         Err(error) => {
             let error = SqlError::from(error);
@@ -203,10 +262,16 @@ async fn begin(lake: &Arc<Lake>, catalog: &Arc<Catalog>) -> Result<CatalogTransa
 }
 
 async fn forget_if_stopped(lake: &Arc<Lake>, catalog: &Arc<Catalog>, reason: &str) {
-    if catalog.store().view().is_err() {
+    let Err(stopped) = catalog.store().view() else {
+        return;
+    };
+    let taken_over = matches!(stopped, ReadError::Fenced { .. });
+    if taken_over {
+        tracing::error!(schema = %lake.schema, reason, "another process has taken over the lake; it is not served here any more");
+    } else {
         tracing::warn!(schema = %lake.schema, reason, "the lake's store has stopped; the next use opens it again");
-        lake.forget(catalog).await;
     }
+    lake.forget(catalog, taken_over).await;
 }
 
 /// The data path a new lake is to be created with.

@@ -15,5 +15,7 @@ mod maintenance_batches;
 mod retry_words;
 mod snapshot_races;
 mod snapshot_records;
+mod snapshot_times;
 mod staged_records;
 mod support;
+mod turns;

@@ -42,10 +42,12 @@ pub async fn keys<K: moraine_keys::Kind>(catalog: &Arc<Catalog>) -> Vec<K> {
         .unwrap()
 }
 
+/// A row of `ducklake_snapshot`; its time is after that of every lower id, and after the present.
 pub fn snapshot(snapshot_id: u64) -> SnapshotValue {
+    let later = i64::try_from(snapshot_id).unwrap();
     SnapshotValue {
         snapshot_id,
-        snapshot_time_micros: 1_700_000_000_000_000,
+        snapshot_time_micros: 4_000_000_000_000_000 + later,
         schema_version: snapshot_id,
         next_catalog_id: 1000,
         next_file_id: 1000,

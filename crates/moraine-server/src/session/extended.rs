@@ -87,6 +87,7 @@ impl Session {
                 outputs,
             });
         }
+        transaction.opens_with(parsed);
         let parameters = Arc::new(Parameters::to_learn());
         let bound = bind(
             parsed,

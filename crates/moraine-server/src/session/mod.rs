@@ -23,6 +23,7 @@ use crate::lakes::Lakes;
 use crate::parse::{self, Parsed};
 use crate::temporary::TemporaryTable;
 use crate::transaction::Transaction;
+use crate::turns::Client;
 use crate::wire::{Failure, KeptWire, Wire};
 use settings::Settings;
 
@@ -33,6 +34,7 @@ pub(crate) type TemporaryTables = BTreeMap<String, Arc<TemporaryTable>>;
 pub(crate) struct Session {
     /// The process id told to the client.
     pub(crate) pid: i32,
+    client: Arc<Client>,
     lakes: Arc<Lakes>,
     database: String,
     user: String,
@@ -72,12 +74,13 @@ pub(crate) enum Next {
 }
 
 impl Session {
-    pub(crate) fn new(lakes: Arc<Lakes>, pid: i32, database: String, user: String) -> Session {
+    pub(crate) fn new(lakes: Arc<Lakes>, client: Client, database: String) -> Session {
         Session {
-            pid,
+            pid: client.session,
+            user: client.place.user.clone(),
+            client: Arc::new(client),
             lakes,
             database,
-            user,
             settings: Settings::default(),
             block: Block::Idle,
             temporary: TemporaryTables::new(),
@@ -118,8 +121,9 @@ impl Session {
     }
 
     fn new_transaction(&self, read_only: bool) -> Transaction {
+        let client = Arc::clone(&self.client);
         let read_only = read_only || self.settings.reads_only();
-        Transaction::new(Arc::clone(&self.lakes), self.database.clone(), read_only)
+        Transaction::new(Arc::clone(&self.lakes), self.database.clone(), client, read_only)
     }
 
     /// Runs the statements of a simple query, and sends their results.

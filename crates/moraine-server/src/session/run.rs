@@ -179,6 +179,7 @@ impl Session {
         if self.utility(parsed, framing, transaction, wire).await? {
             return Ok(None);
         }
+        transaction.opens_with(parsed);
         let names = self.names();
         let bound = bind(parsed, parameters, names, transaction, &self.temporary).await?;
         self.bound(bound, framing, transaction, wire).await
@@ -413,6 +414,7 @@ mod tests {
     use super::*;
     use crate::lakes::Lakes;
     use crate::session::Next;
+    use crate::turns::{Client, Place};
 
     /// A connection in which sending the data of a COPY is a bug.
     #[derive(Default)]
@@ -439,7 +441,13 @@ mod tests {
     #[tokio::test]
     async fn a_panic_in_the_middle_of_a_copy_is_an_error_and_the_session_goes_on() {
         let lakes = Lakes::new("memory://panics".parse().unwrap(), CatalogOptions::default());
-        let mut session = Session::new(Arc::new(lakes), 1, "lake".to_owned(), "x".to_owned());
+        let place = Place {
+            address: [127, 0, 0, 1].into(),
+            user: "x".to_owned(),
+            application: String::new(),
+        };
+        let client = Client::new(1, place);
+        let mut session = Session::new(Arc::new(lakes), client, "lake".to_owned());
         let mut wire = Broken::default();
         let table = "BEGIN; CREATE TEMP TABLE x (a INTEGER); INSERT INTO x VALUES (1)";
         assert_eq!(session.simple_query(table, &mut wire).await.unwrap(), Next::Ready);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use moraine_server::{Server, ServerOptions};
+use moraine_server::{CatalogOptions, Server, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -18,13 +18,24 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// A server on a fresh store in memory.
     pub(crate) async fn start() -> TestServer {
+        TestServer::start_with(CatalogOptions::default()).await
+    }
+
+    /// A server on a fresh store in memory, with its lakes opened so.
+    pub(crate) async fn start_with(catalog: CatalogOptions) -> TestServer {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
-        TestServer::start_at(&format!("memory://wire-{}-{number}", std::process::id())).await
+        let root = format!("memory://wire-{}-{number}", std::process::id());
+        TestServer::start_as(&root, catalog).await
     }
 
     pub(crate) async fn start_at(root: &str) -> TestServer {
-        let options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), root.parse().unwrap());
+        TestServer::start_as(root, CatalogOptions::default()).await
+    }
+
+    async fn start_as(root: &str, catalog: CatalogOptions) -> TestServer {
+        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), root.parse().unwrap());
+        options.catalog = catalog;
         let (server, address) = Server::bind(options).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
@@ -353,6 +364,18 @@ impl Client {
         self.run(&create_table(id, name)).await;
         self.run("COMMIT").await;
     }
+}
+
+/// A session that waits: it has lost a race against `holder`, which has not committed, and its next statement of the lake
+/// is answered when its turn comes.
+pub(crate) async fn waiting(server: &TestServer, holder: &mut Client) -> Client {
+    let mut waiter = server.connect().await;
+    holder.run("BEGIN").await;
+    holder.run(&create_table(1, "a")).await;
+    waiter.run("BEGIN").await;
+    assert_eq!(waiter.query(&create_table(1, "b")).await.state(), "40001");
+    waiter.run("ROLLBACK").await;
+    waiter
 }
 
 /// The commit batch of DuckLake's CREATE TABLE; the table's id is the snapshot's.

@@ -3,7 +3,7 @@
 use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
 
-use crate::client::{Client, TestServer};
+use crate::client::{Client, TestServer, create_table};
 
 /// A driver's connection to database `lake`.
 async fn driver(server: &TestServer) -> tokio_postgres::Client {
@@ -65,6 +65,23 @@ async fn an_error_is_told_once_and_the_rest_up_to_sync_is_skipped() {
     client.send('S', &[]).await;
     assert_eq!(client.until("Z").await.state(), "25P02");
     assert_eq!(client.run("ROLLBACK").await.status(), 'I');
+}
+
+#[tokio::test]
+async fn an_error_of_parse_and_bind_fails_an_open_transaction() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    for (sql, statement, state) in [("SELEC", "", "42601"), ("SELECT 1", "nobody", "26000")] {
+        client.run("BEGIN").await;
+        parse(&mut client, "", sql).await;
+        let bind = [b"\0", statement.as_bytes(), &[0, 0, 0, 0, 0, 0, 0]].concat();
+        client.send('B', &bind).await;
+        client.send('S', &[]).await;
+        let answer = client.until("Z").await;
+        assert_eq!((answer.state().as_str(), answer.status()), (state, 'E'));
+        assert_eq!(client.query("SELECT 1").await.state(), "25P02");
+        client.run("ROLLBACK").await;
+    }
 }
 
 #[tokio::test]
@@ -184,10 +201,15 @@ async fn a_driver_cancels() {
     let server = TestServer::start().await;
     let mut holder = server.connect_to_lake().await;
     holder.run("BEGIN").await;
-    holder.run(&crate::client::create_table(1, "a")).await;
+    holder.run(&create_table(1, "a")).await;
     let client = driver(&server).await;
     let token = client.cancel_token();
-    let waiting = client.batch_execute("INSERT INTO ducklake_snapshot VALUES (1, NOW(), 1, 2, 0)");
+    let lost = client.batch_execute(&create_table(1, "b")).await.unwrap_err();
+    assert_eq!(
+        lost.code().map(tokio_postgres::error::SqlState::code),
+        Some("40001")
+    );
+    let waiting = client.batch_execute("SELECT max(snapshot_id) FROM ducklake_snapshot");
     let cancel = async {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         token.cancel_query(NoTls).await.unwrap();

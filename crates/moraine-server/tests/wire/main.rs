@@ -15,6 +15,7 @@ mod races;
 mod refusals;
 mod server;
 mod transactions;
+mod turns;
 mod types;
 mod updates;
 mod vanished;

@@ -1,0 +1,192 @@
+//! Who has lost goes first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moraine_commit::{Catalog, CatalogOptions, CatalogTransaction, StageError, Turn};
+use moraine_store::MemoryStore;
+use tokio::time::Instant;
+
+use crate::support::{begin_snapshot, commit, head, insert, insert_snapshot, lake, table};
+
+/// A lake whose deadlines are those given.
+async fn lake_with(options: CatalogOptions) -> Arc<Catalog> {
+    let catalog = Catalog::with_options(Arc::new(MemoryStore::new()), &options);
+    catalog.create(None, false).await.unwrap();
+    catalog
+}
+
+/// The snapshot after the one the transaction reads, inserted and committed.
+async fn finish(mut transaction: CatalogTransaction) -> Result<u64, StageError> {
+    let id = transaction.head().unwrap().snapshot_id + 1;
+    insert_snapshot(&mut transaction, id, "").await?;
+    transaction.stage(vec![insert(table(id, id, "t"))]).await.unwrap();
+    Ok(transaction.commit().await.unwrap().snapshot_id.unwrap())
+}
+
+#[tokio::test]
+async fn who_finds_the_slot_taken_is_refused_at_once() {
+    let (catalog, _) = lake().await;
+    let holder = begin_snapshot(&catalog, "").await;
+    let mut second = catalog.begin().await.unwrap();
+    assert!(!second.has_lost());
+    let error = insert_snapshot(&mut second, 1, "").await.unwrap_err();
+    assert!(matches!(error, StageError::SlotTaken { asked: 1 }), "{error:?}");
+    assert!(second.has_lost());
+    drop(holder);
+    // Nothing was taken from it but the turn.
+    insert_snapshot(&mut second, 1, "").await.unwrap();
+    assert_eq!(second.commit().await.unwrap().snapshot_id, Some(1));
+}
+
+#[tokio::test]
+async fn a_turn_keeps_everybody_else_from_coming_first() {
+    let (catalog, _) = lake().await;
+    let mut early = catalog.begin().await.unwrap();
+    let loser = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    let error = insert_snapshot(&mut early, 1, "").await.unwrap_err();
+    assert!(matches!(error, StageError::SlotTaken { .. }), "{error:?}");
+    assert_eq!(finish(loser).await.unwrap(), 1);
+    let error = insert_snapshot(&mut early, 1, "").await.unwrap_err();
+    assert!(matches!(error, StageError::LostRace { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_turn_begins_at_the_newest_snapshot_when_it_comes() {
+    let (catalog, _) = lake().await;
+    let holder = begin_snapshot(&catalog, "").await;
+    let waiting = tokio::spawn({
+        let catalog = Arc::clone(&catalog);
+        async move { finish(catalog.begin_in_turn(Turn::SecondTry).await.unwrap()).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    holder.commit().await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_not_used_is_given_back() {
+    let (catalog, _) = lake().await;
+    let reader = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    reader.commit().await.unwrap();
+    let given_up = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    given_up.rollback();
+    assert_eq!(commit(&catalog, "", vec![]).await.snapshot_id, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_dies_with_its_turn_delays_the_next_by_the_reservation() {
+    let catalog = lake_with(CatalogOptions {
+        reservation: Duration::from_millis(300),
+        ..CatalogOptions::default()
+    })
+    .await;
+    let dead = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    let start = Instant::now();
+    let next = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(300));
+    assert_eq!(finish(next).await.unwrap(), 1);
+    // Should it live after all, it has lost, and nothing is written twice.
+    assert!(matches!(finish(dead).await, Err(StageError::LostRace { .. })));
+    assert_eq!(head(&catalog).await.snapshot_id, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_dies_with_its_snapshot_inserted_delays_the_next_by_the_idle_time() {
+    let catalog = lake_with(CatalogOptions {
+        slot_idle: Duration::from_millis(700),
+        ..CatalogOptions::default()
+    })
+    .await;
+    let dead = begin_snapshot(&catalog, "").await;
+    let start = Instant::now();
+    let next = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(700));
+    assert_eq!(finish(next).await.unwrap(), 1);
+    assert!(dead.commit().await.is_err());
+    assert_eq!(head(&catalog).await.snapshot_id, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_batch_keeps_the_slot_while_its_statements_go_on() {
+    let catalog = lake_with(CatalogOptions {
+        slot_idle: Duration::from_millis(700),
+        ..CatalogOptions::default()
+    })
+    .await;
+    let mut long = begin_snapshot(&catalog, "").await;
+    let next = tokio::spawn({
+        let catalog = Arc::clone(&catalog);
+        async move { finish(catalog.begin_in_turn(Turn::SecondTry).await.unwrap()).await }
+    });
+    for id in 1..10 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        long.stage(vec![insert(table(100 + id, 1, "t"))]).await.unwrap();
+    }
+    assert_eq!(long.commit().await.unwrap().snapshot_id, Some(1));
+    assert_eq!(next.await.unwrap().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_does_not_come_is_not_waited_for_longer_than_allowed() {
+    let catalog = lake_with(CatalogOptions {
+        slot_wait: Duration::from_millis(50),
+        ..CatalogOptions::default()
+    })
+    .await;
+    let holder = begin_snapshot(&catalog, "").await;
+    let start = Instant::now();
+    let mut without = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(50));
+    assert!(insert_snapshot(&mut without, 1, "").await.is_err());
+    holder.commit().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expected_commit_has_little_time_and_goes_on_when_it_is_over() {
+    let (catalog, _) = lake().await;
+    let slow = catalog.begin_in_turn(Turn::Expected).await.unwrap();
+    let start = Instant::now();
+    let next = catalog.begin_in_turn(Turn::Expected).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(150));
+    drop(next);
+    // Nobody has come first, so nothing is lost.
+    assert_eq!(finish(slow).await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expected_commit_does_not_wait_for_long() {
+    let (catalog, _) = lake().await;
+    let _holder = begin_snapshot(&catalog, "").await;
+    let start = Instant::now();
+    let without = catalog.begin_in_turn(Turn::Expected).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    drop(without);
+}
+
+/// Writers that lose take their turn; none loses twice, whatever their number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_try_succeeds_whatever_the_number_of_writers() {
+    let (catalog, _) = lake().await;
+    let writers: Vec<_> = (0..64)
+        .map(|_| {
+            let catalog = Arc::clone(&catalog);
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    let first = catalog.begin().await.unwrap();
+                    tokio::task::yield_now().await;
+                    if finish(first).await.is_err() {
+                        let second = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+                        tokio::task::yield_now().await;
+                        finish(second).await.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(head(&catalog).await.snapshot_id, 640);
+}

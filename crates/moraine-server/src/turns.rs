@@ -1,0 +1,295 @@
+//! Who goes first: clients that have lost a race for a snapshot are remembered, and known again when they come for their
+//! second try. What a turn is worth is the commit protocol's affair.
+//!
+//! A second try need not come on the connection that lost: DuckDB's connection pool gives a thread whichever is free, so
+//! with several threads most come on another one, and without its pool all do. What stays the same is the place the
+//! connections come from, and how DuckLake opens a second try: with the check for conflicts, where any other of its
+//! transactions opens with the newest snapshot.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use moraine_commit::Turn;
+use sqlparser::ast::{CopySource, Query, SetExpr, Statement, TableFactor};
+use tokio::time::Instant;
+
+use crate::parse::Parsed;
+
+/// How long a lost race is remembered. DuckLake's longest pause before another try is about four seconds.
+const LOSS_REMEMBERED: Duration = Duration::from_secs(10);
+/// Lost races remembered for one lake. More than connections; the oldest are forgotten first.
+const LOSSES_MAX: usize = 4_096;
+
+/// After so many commits in a row a client's next transaction is expected to commit too.
+const COMMITS_IN_A_ROW: u32 = 2;
+
+/// Where a client's connections come from: as much as can be told of its process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: IpAddr,
+    pub(crate) user: String,
+    pub(crate) application: String,
+}
+
+/// The client of a session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The process id told to the client.
+    pub(crate) session: i32,
+    pub(crate) place: Place,
+    /// Snapshots committed one after the other, with no transaction between them that read only.
+    commits: AtomicU32,
+}
+
+impl Client {
+    pub(crate) fn new(session: i32, place: Place) -> Client {
+        Client {
+            session,
+            place,
+            commits: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes how a transaction on a lake ended. One that was overtaken takes too long for others to wait for it.
+    pub(crate) fn note_end(&self, committed_in_time: bool) {
+        let commits = self.commits.load(Ordering::Relaxed);
+        let commits = if committed_in_time {
+            commits.saturating_add(1)
+        } else {
+            0
+        };
+        self.commits.store(commits, Ordering::Relaxed);
+    }
+
+    /// Whether the next transaction is likely to commit a snapshot too.
+    fn is_writing(&self) -> bool {
+        self.commits.load(Ordering::Relaxed) >= COMMITS_IN_A_ROW
+    }
+}
+
+/// What a transaction's first statement shows of its client's intention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// DuckLake's check whether what was committed meanwhile is in the way of a second try.
+    ConflictCheck,
+    Other,
+}
+
+/// The races for snapshots of one lake that were lost and not yet made good.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    lost: Vec<Loss>,
+}
+
+#[derive(Debug)]
+struct Loss {
+    client: Arc<Client>,
+    at: Instant,
+    /// Whether the session that lost has begun something since that may be another client's: a thread of the same
+    /// process that was given its connection.
+    session_has_gone_on: bool,
+}
+
+impl Losses {
+    /// Remembers that a client has lost.
+    pub(crate) fn note(&mut self, client: &Arc<Client>) {
+        self.forget_old();
+        if self.lost.len() >= LOSSES_MAX {
+            self.lost.remove(0);
+        }
+        self.lost.push(Loss {
+            client: Arc::clone(client),
+            at: Instant::now(),
+            session_has_gone_on: false,
+        });
+    }
+
+    /// Whether a transaction that begins is to wait for its turn, and as what.
+    pub(crate) fn turn(&mut self, client: &Client, opening: Opening) -> Option<Turn> {
+        if self.claim(client, opening) {
+            return Some(Turn::SecondTry);
+        }
+        client.is_writing().then_some(Turn::Expected)
+    }
+
+    fn claim(&mut self, client: &Client, opening: Opening) -> bool {
+        if self.lost.is_empty() {
+            return false;
+        }
+        self.forget_old();
+        let own = self
+            .lost
+            .iter()
+            .position(|loss| loss.client.session == client.session && !loss.session_has_gone_on);
+        match opening {
+            Opening::ConflictCheck => {
+                let of_place = || {
+                    self.lost
+                        .iter()
+                        .position(|loss| loss.client.place == client.place)
+                };
+                let Some(claimed) = own.or_else(of_place) else {
+                    return false;
+                };
+                self.lost.remove(claimed);
+                true
+            }
+            Opening::Other => {
+                let loss = own.and_then(|own| self.lost.get_mut(own));
+                loss.map(|loss| loss.session_has_gone_on = true).is_some()
+            }
+        }
+    }
+
+    fn forget_old(&mut self) {
+        self.lost.retain(|loss| loss.at.elapsed() < LOSS_REMEMBERED);
+    }
+}
+
+impl Opening {
+    /// What a transaction that begins with this statement is about. The check for conflicts reads statistics of all
+    /// tables, or all snapshots, or what changed since one of them, in an order that DuckDB's planner chooses.
+    pub(crate) fn of(parsed: &Parsed) -> Opening {
+        let query = match parsed {
+            Parsed::Sql(statement) => match statement.as_ref() {
+                Statement::Copy {
+                    source: CopySource::Query(query),
+                    to: true,
+                    ..
+                } => query,
+                _ => return Opening::Other,
+            },
+            _ => return Opening::Other,
+        };
+        match scanned(query) {
+            Some(("ducklake_snapshot_changes", _))
+            | Some((
+                "ducklake_snapshot" | "ducklake_table_stats" | "ducklake_table_column_stats",
+                Whole::Whole,
+            )) => Opening::ConflictCheck,
+            _ => Opening::Other,
+        }
+    }
+}
+
+/// Whether a scan has no condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Whole,
+    Part,
+}
+
+/// The one table that a query scans.
+fn scanned(query: &Query) -> Option<(&str, Whole)> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let [from] = select.from.as_slice() else {
+        return None;
+    };
+    let TableFactor::Table { name, .. } = &from.relation else {
+        return None;
+    };
+    let table = name.0.last()?.as_ident()?;
+    let whole = match select.selection {
+        None => Whole::Whole,
+        Some(_) => Whole::Part,
+    };
+    Some((table.value.as_str(), whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    fn client(session: i32, application: &str) -> Arc<Client> {
+        let place = Place {
+            address: IpAddr::from([127, 0, 0, 1]),
+            user: "u".to_owned(),
+            application: application.to_owned(),
+        };
+        Arc::new(Client::new(session, place))
+    }
+
+    #[test]
+    fn who_commits_again_and_again_takes_turns_and_a_reader_does_not_wait() {
+        let mut losses = Losses::default();
+        let client = client(1, "a");
+        assert_eq!(losses.turn(&client, Opening::Other), None);
+        client.note_end(true);
+        assert_eq!(losses.turn(&client, Opening::Other), None);
+        client.note_end(true);
+        assert_eq!(losses.turn(&client, Opening::Other), Some(Turn::Expected));
+        client.note_end(false);
+        assert_eq!(losses.turn(&client, Opening::Other), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loss_is_made_good_once() {
+        let mut losses = Losses::default();
+        let (loser, other) = (client(1, "a"), client(2, "b"));
+        losses.note(&loser);
+        assert!(
+            !losses.claim(&other, Opening::ConflictCheck),
+            "it has lost nothing"
+        );
+        assert!(losses.claim(&loser, Opening::ConflictCheck));
+        assert!(!losses.claim(&loser, Opening::ConflictCheck));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_try_is_known_on_another_connection_of_the_same_process() {
+        let mut losses = Losses::default();
+        losses.note(&client(1, "a"));
+        assert!(
+            !losses.claim(&client(2, "a"), Opening::Other),
+            "that is not a second try"
+        );
+        assert!(losses.claim(&client(2, "a"), Opening::ConflictCheck));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_is_given_the_losers_connection_does_not_take_its_turn_away() {
+        let mut losses = Losses::default();
+        losses.note(&client(1, "a"));
+        assert!(
+            losses.claim(&client(1, "a"), Opening::Other),
+            "it may be a whole new try"
+        );
+        assert!(!losses.claim(&client(1, "a"), Opening::Other));
+        assert!(losses.claim(&client(2, "a"), Opening::ConflictCheck));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loss_is_forgotten_in_time() {
+        let mut losses = Losses::default();
+        losses.note(&client(1, "a"));
+        tokio::time::sleep(LOSS_REMEMBERED).await;
+        assert!(!losses.claim(&client(1, "a"), Opening::ConflictCheck));
+    }
+
+    #[test]
+    fn a_second_try_of_ducklake_opens_with_its_check_for_conflicts() {
+        let opening = |text: &str| Opening::of(&parse::statements(text).unwrap()[0]);
+        for text in [
+            r#"COPY (SELECT "table_id", "record_count" FROM "public"."ducklake_table_stats" ) TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "table_id", "min_value" FROM "ducklake_table_column_stats" ) TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "snapshot_id" FROM "public"."ducklake_snapshot" ) TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "snapshot_id" FROM "public"."ducklake_snapshot_changes" WHERE "snapshot_id" > '2') TO STDOUT (FORMAT "binary");"#,
+        ] {
+            assert_eq!(opening(text), Opening::ConflictCheck, "{text}");
+        }
+        for text in [
+            "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = (SELECT MAX(snapshot_id) FROM ducklake_snapshot)",
+            r#"COPY (SELECT "snapshot_id" FROM (SELECT snapshot_id FROM ducklake_snapshot) AS __unnamed_subquery ) TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "table_id" FROM "public"."ducklake_table_stats" WHERE "table_id" = '1') TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "key" FROM "public"."ducklake_metadata" ) TO STDOUT (FORMAT "binary");"#,
+            "INSERT INTO ducklake_snapshot VALUES (1, NOW(), 1, 1, 1)",
+        ] {
+            assert_eq!(opening(text), Opening::Other, "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Whose turn it is: second tries on other connections, silent clients, two servers on one lake.
+
+use std::time::Duration;
+
+use moraine_server::CatalogOptions;
+
+use crate::client::{Answer, Client, TestServer, create_table, waiting};
+
+/// How DuckLake opens a second try.
+const CONFLICT_CHECK: &str =
+    "COPY (SELECT \"table_id\" FROM \"public\".\"ducklake_table_stats\" ) TO STDOUT (FORMAT \"binary\");";
+
+#[tokio::test]
+async fn a_second_try_is_known_on_another_connection_of_its_process() {
+    let server = TestServer::start().await;
+    let mut winner = server.connect_to_lake().await;
+    let mut other = server.connect().await;
+    drop(waiting(&server, &mut winner).await);
+    other.run("BEGIN").await;
+    other.start_query(CONFLICT_CHECK).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    winner.run("COMMIT").await;
+    other.until("Z").await.ok();
+    winner.run("BEGIN").await;
+    assert_eq!(winner.query(&create_table(2, "late")).await.state(), "40001");
+    other.run(&create_table(2, "b")).await;
+    other.run("COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_client_that_falls_silent_delays_others_by_a_deadline() {
+    let mut catalog = CatalogOptions::default();
+    catalog.slot_idle = Duration::from_millis(200);
+    let server = TestServer::start_with(catalog).await;
+    let mut silent = server.connect_to_lake().await;
+    let mut second = waiting(&server, &mut silent).await;
+    tokio::time::timeout(Duration::from_secs(4), second.create_table(1, "b"))
+        .await
+        .expect("the deadline is 200 ms");
+    let late = silent.query("COMMIT").await;
+    assert_eq!((late.state().as_str(), late.status()), ("40001", 'I'));
+    assert_eq!(
+        second.run("SELECT table_name FROM ducklake_table").await.table(),
+        [["b"]]
+    );
+}
+
+#[tokio::test]
+async fn times_of_snapshots_are_in_order_whatever_began_first() {
+    let server = TestServer::start().await;
+    let mut early = server.connect_to_lake().await;
+    let mut late = server.connect().await;
+    // NOW() is the time of BEGIN; what is read is pinned later.
+    early.run("BEGIN").await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    late.create_table(1, "a").await;
+    early.run(&create_table(2, "b")).await;
+    early.run("COMMIT").await;
+    let ordered = late
+        .run("SELECT snapshot_id, snapshot_time FROM ducklake_snapshot")
+        .await
+        .table();
+    let times: Vec<&String> = ordered.iter().map(|row| &row[1]).collect();
+    assert_eq!(times.len(), 3);
+    assert!(times.is_sorted() && times[1] != times[2], "{times:?}");
+}
+
+/// The words on which DuckLake tries again.
+fn invites_retry(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["primary key", "unique", "conflict", "concurrent"]
+        .iter()
+        .any(|word| message.contains(word))
+}
+
+#[tokio::test]
+async fn a_second_server_takes_over_and_each_session_of_the_first_is_told_once() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().to_str().unwrap();
+    let first = TestServer::start_at(root).await;
+    let mut committing = first.connect_to_lake().await;
+    let mut reading = first.connect().await;
+    let mut idle = first.connect().await;
+    committing.create_table(1, "a").await;
+    idle.run("SELECT table_name FROM ducklake_table").await;
+    reading.run("BEGIN").await;
+    reading.run("SELECT table_name FROM ducklake_table").await;
+    committing.run("BEGIN").await;
+    committing.run(&create_table(2, "lost")).await;
+
+    let second = TestServer::start_at(root).await;
+    let mut successor = second.connect().await;
+    assert_eq!(
+        successor
+            .run("SELECT table_name FROM ducklake_table")
+            .await
+            .table(),
+        [["a"]]
+    );
+
+    let told = |answer: Answer, who: &str| {
+        let (state, message) = answer.error();
+        assert_eq!(state, "57P03", "{who}: {message}");
+        assert!(!invites_retry(&message), "{who}: {message}");
+        assert!(message.contains("taken over"), "{who}: {message}");
+    };
+    const READ: &str = "SELECT table_name FROM ducklake_table";
+    told(committing.query("COMMIT").await, "a session that commits");
+    told(idle.query(READ).await, "a session that begins");
+    // What it has read before was so, and is durable.
+    reading.run("COMMIT").await;
+    told(reading.query(READ).await, "a session that has read");
+    // Nobody takes the lake back by asking.
+    let mut again = first.connect().await;
+    told(again.query(READ).await, "a new session");
+    successor.create_table(2, "b").await;
+    assert_eq!(
+        successor
+            .run("SELECT table_name FROM ducklake_table")
+            .await
+            .table(),
+        [["a"], ["b"]]
+    );
+    let mut elsewhere = Client::connect(first.address, "another").await;
+    elsewhere.create_lake("public").await;
+}
