@@ -15,6 +15,8 @@ pub(crate) struct Options {
 enum What {
     /// Attach, single-row inserts and CREATE TABLE on a DuckDB-file catalog, on moraine and, if given, on PostgreSQL
     Catalogs(Catalogs),
+    /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
+    Writers(Writers),
 }
 
 #[derive(Debug, Args)]
@@ -28,6 +30,25 @@ struct Catalogs {
     rounds: u32,
 }
 
+#[derive(Debug, Args)]
+struct Writers {
+    /// A PostgreSQL to compare with, as for `bench catalogs`
+    #[arg(long, value_name = "CONNSTR")]
+    postgres: Option<String>,
+    /// Sizes of the fleet of writers
+    #[arg(long, value_delimiter = ',', default_value = "1,4,8,16,32")]
+    writers: Vec<u32>,
+    /// Commits of each writer
+    #[arg(long, default_value_t = 20)]
+    commits: u32,
+    /// What a commit does: `append` a row, or `update` a row that is the writer's alone
+    #[arg(long, default_value = "append", value_parser = ["append", "update"])]
+    work: String,
+    /// A table for each writer rather than one of all
+    #[arg(long)]
+    own_tables: bool,
+}
+
 /// Runs the criterion benchmarks, or compares catalogs.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
@@ -36,16 +57,33 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             &mut steps::cargo(&["bench", "--workspace", "--benches"]),
         ),
         Some(What::Catalogs(catalogs)) => compare(catalogs),
+        Some(What::Writers(writers)) => race(writers),
     }
 }
 
 fn compare(options: &Catalogs) -> anyhow::Result<()> {
     let moraine = steps::build_moraine(true)?;
-    let mut program = python::program("tests/duckdb/bench_catalogs.py")?;
+    let mut program = python::SESSIONS.program("tests/duckdb/bench_catalogs.py")?;
     program.arg("--moraine").arg(moraine);
     program.args(["--rounds", &options.rounds.to_string()]);
     if let Some(postgres) = &options.postgres {
         program.args(["--postgres", postgres]);
     }
     steps::run("catalogs side by side", &mut program)
+}
+
+fn race(options: &Writers) -> anyhow::Result<()> {
+    let moraine = steps::build_moraine(true)?;
+    let mut program = python::SESSIONS.program("tests/duckdb/bench_writers.py")?;
+    program.arg("--moraine").arg(moraine);
+    let sizes: Vec<String> = options.writers.iter().map(u32::to_string).collect();
+    program.args(["--writers", &sizes.join(",")]);
+    program.args(["--commits", &options.commits.to_string(), "--work", &options.work]);
+    if options.own_tables {
+        program.arg("--own-tables");
+    }
+    if let Some(postgres) = &options.postgres {
+        program.args(["--postgres", postgres]);
+    }
+    steps::run("many writers at once", &mut program)
 }

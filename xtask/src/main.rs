@@ -2,6 +2,8 @@
 
 mod bench;
 mod ci;
+mod clients;
+mod conformance;
 mod golden;
 mod python;
 mod quickstart;
@@ -28,6 +30,10 @@ enum Command {
     Test(tests::Options),
     /// Formatting, lints with warnings denied, then all tests
     Ci,
+    /// Run DuckLake's own test suite, from a checkout of it, against a moraine server
+    Conformance(conformance::Options),
+    /// Try clients of DuckLake other than DuckDB, installed from their registries, against a moraine server
+    Clients(clients::Options),
     /// Write the golden vectors under tests/golden, or compare them
     Golden(golden::Options),
     /// Run the criterion benchmarks, or compare catalogs from a DuckDB client's side
@@ -39,6 +45,8 @@ fn main() -> ExitCode {
         Command::Quickstart(options) => quickstart::run(&options),
         Command::Test(options) => tests::run(&options),
         Command::Ci => ci::run(),
+        Command::Conformance(options) => conformance::run(&options),
+        Command::Clients(options) => clients::run(&options),
         Command::Golden(options) => golden::run(&options),
         Command::Bench(options) => bench::run(&options),
     };

@@ -1,5 +1,5 @@
-//! The Python environment of the DuckDB sessions: made on the first use, kept below the target directory, and made
-//! again when the list of requirements or the Python changes.
+//! The Python environments of the programs under `tests/`: made on the first use, kept below the target directory, and made
+//! again when the Python or the list of requirements changes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,24 +8,74 @@ use anyhow::{Context, bail};
 
 use crate::steps;
 
-const REQUIREMENTS: &str = "tests/duckdb/requirements.txt";
-const STAMP: &str = "requirements.stamp";
+/// An environment: where it is kept, and the lists of what it holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Environment {
+    directory: &'static str,
+    requirements: &'static [&'static str],
+}
 
-/// The environment's interpreter, after making the environment if need be.
-pub(crate) fn environment() -> anyhow::Result<PathBuf> {
-    let directory = steps::target_directory()?.join("python");
-    let interpreter = directory.join("bin").join("python");
-    let requirements = steps::root().join(REQUIREMENTS);
-    let wanted = stamp(&requirements)?;
-    let stamp_file = directory.join(STAMP);
-    let found = std::fs::read_to_string(&stamp_file).unwrap_or_default();
-    if found == wanted && interpreter.exists() {
-        return Ok(interpreter);
+/// DuckDB and the extensions that a lake needs.
+pub(crate) const SESSIONS: Environment = Environment {
+    directory: "python",
+    requirements: &["tests/duckdb/requirements.txt"],
+};
+
+/// The same with the extensions that DuckLake's own test suite asks for; they do not disturb the sessions.
+pub(crate) const CONFORMANCE: Environment = Environment {
+    directory: "python",
+    requirements: &[
+        "tests/duckdb/requirements.txt",
+        "tests/conformance/requirements.txt",
+    ],
+};
+
+/// Other clients of DuckLake, apart from the rest: they choose the versions of what they need themselves.
+pub(crate) const CLIENTS: Environment = Environment {
+    directory: "python-clients",
+    requirements: &["tests/duckdb/requirements.txt", "tests/clients/requirements.txt"],
+};
+
+impl Environment {
+    /// The environment's interpreter, after making the environment if need be.
+    pub(crate) fn interpreter(&self) -> anyhow::Result<PathBuf> {
+        let directory = steps::target_directory()?.join(self.directory);
+        let interpreter = directory.join("bin").join("python");
+        let python_stamp = directory.join("python.stamp");
+        let version = python_version()?;
+        if !interpreter.exists() || !holds(&python_stamp, &version) {
+            create(&directory)?;
+            write(&python_stamp, &version)?;
+        }
+        for requirements in self.requirements {
+            install(&directory, &interpreter, requirements)?;
+        }
+        Ok(interpreter)
     }
-    create(&directory)?;
+
+    /// A command that runs a Python program of the workspace in the environment.
+    pub(crate) fn program(&self, path: &str) -> anyhow::Result<Command> {
+        let mut command = Command::new(self.interpreter()?);
+        command.current_dir(steps::root()).arg(path);
+        // Names and values are not ASCII, whatever the locale says.
+        command.env("PYTHONUTF8", "1");
+        command.env("PYTHONUNBUFFERED", "1");
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        Ok(command)
+    }
+}
+
+/// Installs a list of requirements, unless it is installed as it stands.
+fn install(directory: &Path, interpreter: &Path, requirements: &str) -> anyhow::Result<()> {
+    let path = steps::root().join(requirements);
+    let wanted = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let stamp = directory.join(format!("{}.stamp", requirements.replace('/', "-")));
+    if holds(&stamp, &wanted) {
+        return Ok(());
+    }
     steps::run(
-        "downloading DuckDB and its extensions into the Python environment (about 100 MB, once)",
-        Command::new(&interpreter)
+        &format!("installing {requirements} into a Python environment (downloads, once)"),
+        Command::new(interpreter)
             .args([
                 "-m",
                 "pip",
@@ -33,41 +83,30 @@ pub(crate) fn environment() -> anyhow::Result<PathBuf> {
                 "--disable-pip-version-check",
                 "--requirement",
             ])
-            .arg(&requirements),
+            .arg(&path),
     )
-    .context("pip could not install tests/duckdb/requirements.txt: is a package registry reachable?")?;
-    std::fs::write(&stamp_file, wanted).with_context(|| format!("cannot write {}", stamp_file.display()))?;
-    Ok(interpreter)
+    .with_context(|| format!("pip could not install {requirements}: is a package registry reachable?"))?;
+    write(&stamp, &wanted)
 }
 
-/// A command that runs a Python program of the workspace in the environment.
-pub(crate) fn program(path: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new(environment()?);
-    command.current_dir(steps::root()).arg(path);
-    // Names and values are not ASCII, whatever the locale says.
-    command.env("PYTHONUTF8", "1");
-    command.env("PYTHONUNBUFFERED", "1");
-    command.env("PYTHONDONTWRITEBYTECODE", "1");
-    Ok(command)
+fn holds(stamp: &Path, wanted: &str) -> bool {
+    std::fs::read_to_string(stamp).is_ok_and(|found| found == wanted)
 }
 
-/// What the environment was made of: the requirements, and the version of the Python that is at hand.
-fn stamp(requirements: &Path) -> anyhow::Result<String> {
-    let list = std::fs::read_to_string(requirements)
-        .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let output = Command::new(system_python())
-        .arg("--version")
-        .output()
-        .with_context(|| {
-            format!(
-                "{} does not run: the DuckDB sessions need Python 3.9 or later",
-                system_python()
-            )
-        })?;
+fn write(stamp: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(stamp, text).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// The version of the Python that is at hand.
+fn python_version() -> anyhow::Result<String> {
+    let python = system_python();
+    let output = Command::new(&python).arg("--version").output().with_context(|| {
+        format!("{python} does not run: the programs under tests/ need Python 3.9 or later")
+    })?;
     if !output.status.success() {
-        bail!("{} --version failed ({})", system_python(), output.status);
+        bail!("{python} --version failed ({})", output.status);
     }
-    Ok(format!("{}{list}", String::from_utf8_lossy(&output.stdout)))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn system_python() -> String {

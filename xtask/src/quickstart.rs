@@ -21,7 +21,7 @@ pub(crate) struct Options {
 /// Builds, makes the Python environment, and hands over to the session.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let moraine = steps::build_moraine(false)?;
-    let mut session = python::program("tests/duckdb/quickstart.py")?;
+    let mut session = python::SESSIONS.program("tests/duckdb/quickstart.py")?;
     session.arg("--moraine").arg(moraine);
     session.arg("--dir").arg(std::path::absolute(&options.dir)?);
     session.args(["--listen", &options.listen.to_string()]);

@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     } else {
         steps::build_moraine(false)?
     };
-    let mut sessions = python::program("tests/duckdb/run.py")?;
+    let mut sessions = python::SESSIONS.program("tests/duckdb/run.py")?;
     sessions.arg("--moraine").arg(moraine).args(&options.sessions);
     counted("DuckDB sessions", &mut sessions, session_line, &mut count)?;
     println!("\n{} passed, {} failed", count.passed, count.failed);

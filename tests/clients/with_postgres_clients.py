@@ -1,0 +1,104 @@
+"""Clients that know nothing of DuckLake: psql, and SQLAlchemy on psycopg2."""
+
+import os
+import subprocess
+
+from support import Absent, equal, needs_queries, rows
+
+PSQL_SECONDS_MAX = 30
+
+
+def psql(lake, *commands):
+    """What psql prints for commands, unaligned and without headers."""
+    arguments = ["psql", "--no-psqlrc", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", lake.url()]
+    for command in commands:
+        arguments += ["--command", command]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=PSQL_SECONDS_MAX)
+    except FileNotFoundError:
+        raise Absent("psql is not installed") from None
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def psql_copies(lake):
+    """Selects, and rows out of a table and back into one with \\copy."""
+    duckdb = lake.duckdb()
+    duckdb.execute("CREATE TABLE t(i INTEGER)")
+    duckdb.execute("COMMENT ON TABLE t IS 'a tab\there'")
+    equal(psql(lake, "SELECT table_name FROM ducklake_table"), ["t"])
+    equal(psql(lake, "SELECT count(*), max(snapshot_id) FROM ducklake_snapshot"), ["3|2"])
+    path = os.path.join(lake.data_path, "options.tsv")
+    metadata = "SELECT key, value FROM ducklake_metadata ORDER BY key"
+    before = psql(lake, metadata)
+    copied = [
+        f"\\copy ducklake_metadata(key, value) to '{path}'",
+        "DELETE FROM ducklake_metadata WHERE key <> 'x'",
+        f"\\copy ducklake_metadata(key, value) from '{path}'",
+    ]
+    equal(psql(lake, *copied)[0].split()[0], "COPY")
+    equal(psql(lake, metadata), before)
+    equal(psql(lake, "\\copy (SELECT key, value FROM ducklake_tag) to stdout"), ["comment\ta tab\\there"])
+    equal(rows(lake.duckdb(), "SELECT comment FROM duckdb_tables() WHERE table_name = 't'"), [("a tab\there",)])
+
+
+@needs_queries
+def psql_describes(lake):
+    """\\dt and \\d, which ask the system's catalogs."""
+    lake.duckdb().execute("CREATE TABLE t(i INTEGER)")
+    tables = psql(lake, "\\dt")
+    assert len(tables) >= 28 and "public|ducklake_table|table|moraine" in tables, tables
+    columns = psql(lake, "\\d ducklake_table")
+    assert "table_id|bigint||not null|" in columns or "table_id|bigint|||" in columns, columns
+    assert "table_name|character varying|||" in columns, columns
+    equal(len([line for line in columns if line.count("|") == 4]), 8)
+
+
+def sqlalchemy_tables(lake):
+    """Selects with bound parameters and an insert, as Core writes them, in transactions of their own."""
+    import sqlalchemy
+    from sqlalchemy import BigInteger, Column, MetaData, String, Table, insert, select
+
+    duckdb = lake.duckdb()
+    duckdb.execute("CREATE TABLE t(i INTEGER)")
+    duckdb.execute("INSERT INTO t VALUES (1), (2)")
+    engine = sqlalchemy.create_engine(lake.url("postgresql+psycopg2"))
+    names = MetaData()
+    tables = Table(
+        "ducklake_table", names, Column("table_id", BigInteger), Column("table_name", String), Column("end_snapshot", BigInteger)
+    )
+    options = Table("ducklake_metadata", names, *(Column(name, String) for name in ("key", "value")))
+    with engine.connect() as connection:
+        live = select(tables.c.table_id, tables.c.table_name).where(tables.c.end_snapshot.is_(None))
+        equal([tuple(row) for row in connection.execute(live)], [(1, "t")])
+        named = select(tables.c.table_id).where(tables.c.table_name == "it's").limit(1)
+        equal(connection.execute(named).first(), None)
+        ordered = select(options.c.key).where(options.c.key.in_(["version", "data_path"])).order_by(options.c.key.desc())
+        equal(connection.execute(ordered).scalars().all(), ["version", "data_path"])
+    with engine.begin() as connection:
+        connection.execute(insert(options), [{"key": "target_file_size", "value": "7MB"}])
+    with engine.connect() as connection:
+        connection.execute(insert(options), [{"key": "never", "value": "x"}])
+        connection.rollback()
+        equal(connection.execute(select(options.c.value).where(options.c.key == "never")).all(), [])
+    engine.dispose()
+    found = rows(lake.duckdb(), "SELECT value FROM ducklake_options('lake') WHERE option_name = 'target_file_size'")
+    equal(found, [("7MB",)])
+
+
+@needs_queries
+def sqlalchemy_inspects(lake):
+    """Tables and columns by SQLAlchemy's inspector, and a table that it reflects."""
+    import sqlalchemy
+
+    lake.duckdb().execute("CREATE TABLE t(i INTEGER)")
+    engine = sqlalchemy.create_engine(lake.url("postgresql+psycopg2"))
+    inspector = sqlalchemy.inspect(engine)
+    assert "ducklake_table" in inspector.get_table_names(), inspector.get_table_names()
+    table = sqlalchemy.Table("ducklake_table", sqlalchemy.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        equal([row.table_name for row in connection.execute(sqlalchemy.select(table))], ["t"])
+    engine.dispose()
+
+
+SESSIONS = [psql_copies, psql_describes, sqlalchemy_tables, sqlalchemy_inspects]
