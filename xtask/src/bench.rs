@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 fn compare(options: &Catalogs) -> anyhow::Result<()> {
     let moraine = steps::build_moraine(true)?;
-    let mut program = python::program("tests/duckdb/bench_catalogs.py")?;
+    let mut program = python::SESSIONS.program("tests/duckdb/bench_catalogs.py")?;
     program.arg("--moraine").arg(moraine);
     program.args(["--rounds", &options.rounds.to_string()]);
     if let Some(postgres) = &options.postgres {
@@ -74,7 +74,7 @@ fn compare(options: &Catalogs) -> anyhow::Result<()> {
 
 fn race(options: &Writers) -> anyhow::Result<()> {
     let moraine = steps::build_moraine(true)?;
-    let mut program = python::program("tests/duckdb/bench_writers.py")?;
+    let mut program = python::SESSIONS.program("tests/duckdb/bench_writers.py")?;
     program.arg("--moraine").arg(moraine);
     let sizes: Vec<String> = options.writers.iter().map(u32::to_string).collect();
     program.args(["--writers", &sizes.join(",")]);
