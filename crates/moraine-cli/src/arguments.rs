@@ -39,6 +39,14 @@ pub(crate) enum Command {
     ///
     /// Reads only: a server that runs on the store goes on undisturbed.
     Info(InfoOptions),
+
+    /// Move a lake's inlined rows to Parquet files, in one commit
+    ///
+    /// Does what DuckLake's ducklake_flush_inlined_data does, without DuckDB: every snapshot shows the same rows before and
+    /// after. Opens the lake as its one writer, so a server that runs on it is shut out and has to be started again: end it
+    /// first. Tables with a partitioning or a sort order, encrypted lakes, and columns of nested and a few other types are
+    /// refused by name; flush those from DuckDB. Inlined deletions from data files stay inlined.
+    Flush(FlushArguments),
 }
 
 /// Arguments of `moraine serve`.
@@ -71,6 +79,21 @@ pub(crate) struct InfoOptions {
     /// Print JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `moraine flush`.
+#[derive(Debug, Args)]
+pub(crate) struct FlushArguments {
+    #[arg(value_name = "URL", help = "The lake's URL, or a place with one lake below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Tables to flush, as <table> or <schema>.<table> [default: all of the lake's]
+    #[arg(value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+
+    /// Where the lake's Parquet files are, if not where the lake says [default: the lake's data_path]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data_path: Option<String>,
 }
 
 fn filter(text: &str) -> Result<EnvFilter, String> {

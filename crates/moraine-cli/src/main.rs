@@ -3,6 +3,7 @@
 
 mod arguments;
 mod attach;
+mod flush;
 mod info;
 mod report;
 mod serve;
@@ -37,6 +38,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         match arguments.command {
             Command::Serve(options) => serve::run(options).await,
             Command::Info(options) => info::run(options).await,
+            Command::Flush(options) => flush::run(options).await,
         }
     })
 }

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use moraine_codec::Record;
+use moraine_inline::RowMultiset;
 use moraine_keys::Key;
 
 /// A staged change to one record, verbatim as the client wrote it.
@@ -90,6 +91,17 @@ pub enum InlineChange {
         schema_version: u64,
         /// The versions to remove: (row id, begin snapshot).
         rows: Vec<(u64, u64)>,
+    },
+    /// The hard deletion of all inlined rows that began by a snapshot, by a flush that has written them to data files.
+    Drain {
+        /// The table.
+        table_id: u64,
+        /// The schema version.
+        schema_version: u64,
+        /// The snapshot that was flushed.
+        until_snapshot: u64,
+        /// The row ids in the files. Others than are removed refuse the call.
+        written: RowMultiset,
     },
     /// `CREATE TABLE IF NOT EXISTS ducklake_inlined_delete_<table_id>`.
     CreateFileDeleteTable {

@@ -48,6 +48,24 @@ pub(crate) async fn apply(
             moraine_inline::remove_rows(staging, directories, table_id, schema_version, &rows).await?;
             count_drained(staged, table_id, rows);
         }
+        InlineChange::Drain {
+            table_id,
+            schema_version,
+            until_snapshot,
+            written,
+        } => {
+            let removed = moraine_inline::drain(
+                staging,
+                directories,
+                table_id,
+                schema_version,
+                until_snapshot,
+                &written,
+            );
+            for (begin_snapshot, count) in removed.await? {
+                *staged.drained.entry((table_id, begin_snapshot)).or_default() += count;
+            }
+        }
         change => apply_rows(staging, directories, change).await?,
     }
     Ok(())
@@ -105,7 +123,8 @@ async fn apply_rows(
         InlineChange::CreateTable { .. }
         | InlineChange::Register { .. }
         | InlineChange::Deregister { .. }
-        | InlineChange::RemoveRows { .. } => Ok(()),
+        | InlineChange::RemoveRows { .. }
+        | InlineChange::Drain { .. } => Ok(()),
         InlineChange::DropTable {
             table_id,
             schema_version,

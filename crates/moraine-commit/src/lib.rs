@@ -49,6 +49,7 @@ mod changes_made;
 mod commit;
 mod derive;
 mod error;
+pub mod flush;
 mod flush_check;
 mod genesis;
 mod inline_rules;

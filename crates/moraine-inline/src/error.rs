@@ -140,6 +140,42 @@ pub enum InlineError {
         /// The row, as its position in the file.
         row_id: u64,
     },
+    /// A flush whose files hold other rows than it removes.
+    #[error(
+        "a flush of ducklake_inlined_data_{table_id}_{schema_version} wrote {written} rows and removes {removed}, which differ from \
+         row id {row_id} on, so rows would be lost or doubled; nothing was changed: flush again"
+    )]
+    FlushMismatch {
+        /// The table.
+        table_id: u64,
+        /// The schema version.
+        schema_version: u64,
+        /// The first row id that occurs more often in one than in the other.
+        row_id: u64,
+        /// Rows written.
+        written: u64,
+        /// Rows to be removed.
+        removed: u64,
+    },
+    /// A column that a flush cannot write to Parquet as DuckLake would.
+    #[error(
+        "column \"{column}\" is a {ducklake_type} kept as {stored}, which cannot be written to Parquet here; flush the table from \
+         DuckDB: CALL ducklake_flush_inlined_data('<catalog>', table_name => '<table>')"
+    )]
+    FlushColumn {
+        /// The column.
+        column: String,
+        /// Its type in `ducklake_column`.
+        ducklake_type: String,
+        /// The Arrow type of its chunks.
+        stored: String,
+    },
+    /// Parquet could not be written.
+    #[error("cannot write a Parquet file: {detail}")]
+    Parquet {
+        /// What the writer said.
+        detail: String,
+    },
     /// A window that leaves the selection.
     #[error("rows {start}..{end} were asked of a selection of {rows}; stay inside it")]
     WindowOutOfBounds {

@@ -52,6 +52,7 @@ mod directory;
 mod directory_memory;
 mod error;
 mod file_delete;
+mod flush;
 mod frame;
 mod layout;
 mod removal;
@@ -69,8 +70,12 @@ pub use file_delete::{
     create_file_delete_table, drop_file_delete_table, file_delete_table_exists, file_delete_tables,
     file_deletes, insert_file_deletes, remove_deletes_of_file, remove_file_deletes,
 };
+pub use flush::{
+    ColumnStatistics, FLUSH_WINDOW_ROWS, FlushColumn, FlushWindow, FlushedFile, InlinedRows, RowMultiset,
+    flushable_rows, write_data_file, write_delete_file,
+};
 pub use frame::{FrameError, decode_body, decode_schema, encode_body, encode_schema};
-pub use removal::{drop_table, drop_version, remove_rows};
+pub use removal::{drain, drop_table, drop_version, remove_rows};
 pub use row_ids::RowIds;
 pub use schema_record::{create_table, deregister, register, schema, versions};
 pub use selection::{EndPredicate, RowPredicate, RowVersion, Selection, select};

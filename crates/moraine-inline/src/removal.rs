@@ -16,6 +16,7 @@ use crate::chunk::NewChunk;
 use crate::directory::{Directory, Scope};
 use crate::directory_memory::DirectoriesAt;
 use crate::error::{InlineError, corruption};
+use crate::flush::RowMultiset;
 use crate::frame::decode_body;
 use crate::row_ids::RowIds;
 use crate::schema_record;
@@ -70,6 +71,43 @@ pub async fn remove_rows(
     plan.stage(staging, table_id, &directory).await
 }
 
+/// Removes every version of rows of `ducklake_inlined_data_<table_id>_<schema_version>` that began by snapshot `until`, for good:
+/// what a flush does once `written` is in data files. Gives how many versions of each begin snapshot there were. Also makes the
+/// table's chunk directory complete.
+///
+/// # Errors
+/// [`InlineError::FlushMismatch`] when the row ids removed are not, each as often, those of `written`;
+/// [`moraine_store::ReadError::Corruption`] for damaged records. Nothing is staged then.
+pub async fn drain(
+    staging: &mut Staging,
+    directories: &DirectoriesAt,
+    table_id: u64,
+    schema_version: u64,
+    until: u64,
+    written: &RowMultiset,
+) -> Result<BTreeMap<u64, u64>, InlineError> {
+    let directory = Directory::load(staging, directories, &Scope::table(table_id)).await?;
+    let doomed = |key: &InlineInsertKey| key.schema_version == schema_version && key.begin_snapshot <= until;
+    let plan = Plan::dropping(staging, table_id, &directory, doomed).await?;
+    let mut removed = RowMultiset::default();
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for span in &plan.dropped {
+        removed.add(&(span.start..=span.end));
+        *counts.entry(span.key.begin_snapshot).or_default() += span.rows();
+    }
+    if let Some(row_id) = removed.first_difference(written) {
+        return Err(InlineError::FlushMismatch {
+            table_id,
+            schema_version,
+            row_id,
+            written: written.len(),
+            removed: removed.len(),
+        });
+    }
+    plan.stage(staging, table_id, &directory).await?;
+    Ok(counts)
+}
+
 /// Drops `ducklake_inlined_data_<table_id>_<schema_version>`: its chunks, their locators and the tombstones that only they needed.
 /// The schema record stays, deregistered, so that a reader that still knows the name binds it and sees no rows. Dropping a version
 /// that was never created does nothing.
@@ -83,17 +121,8 @@ pub async fn drop_version(
     schema_version: u64,
 ) -> Result<(), InlineError> {
     let directory = Directory::load(staging, directories, &Scope::table(table_id)).await?;
-    let mut plan = Plan::default();
-    for span in &directory.spans {
-        let all = if span.key.schema_version == schema_version {
-            0..usize::MAX
-        } else {
-            0..0
-        };
-        plan.add(span, all);
-    }
-    let row_ids = plan.dropped.iter().map(|span| span.start..=span.end).collect();
-    plan.obsolete = obsolete_tombstones(staging, table_id, row_ids, &plan.surviving).await?;
+    let doomed = |key: &InlineInsertKey| key.schema_version == schema_version;
+    let plan = Plan::dropping(staging, table_id, &directory, doomed).await?;
     let record = InlineSchemaKey {
         table_id,
         schema_version,
@@ -206,6 +235,22 @@ struct Plan {
 }
 
 impl Plan {
+    /// Drops the chunks that `doomed` names whole, and the tombstones that only they needed.
+    async fn dropping(
+        read: &dyn Read,
+        table_id: u64,
+        directory: &Directory,
+        doomed: impl Fn(&InlineInsertKey) -> bool,
+    ) -> Result<Self, InlineError> {
+        let mut plan = Self::default();
+        for span in &directory.spans {
+            plan.add(span, if doomed(&span.key) { 0..usize::MAX } else { 0..0 });
+        }
+        let row_ids = plan.dropped.iter().map(|span| span.start..=span.end).collect();
+        plan.obsolete = obsolete_tombstones(read, table_id, row_ids, &plan.surviving).await?;
+        Ok(plan)
+    }
+
     /// Decides for `span`, which loses the versions at positions `hit`; at least as many as it has rows means all.
     fn add(&mut self, span: &Span, hit: Range<usize>) {
         let InlineInsertKey {

@@ -213,6 +213,11 @@ pub(crate) async fn expand(
 }
 
 impl Selection {
+    /// Rows of `spans`, in order.
+    pub(crate) fn of(schema: SchemaRef, spans: Vec<Span>, rows: Vec<RowVersion>) -> Self {
+        Self { schema, spans, rows }
+    }
+
     /// The selected rows, ordered by (row id, begin snapshot).
     #[must_use]
     pub fn rows(&self) -> &[RowVersion] {

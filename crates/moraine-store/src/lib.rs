@@ -7,6 +7,7 @@
 
 pub mod census;
 pub mod conformance;
+mod data_files;
 mod error;
 mod gate;
 mod location;
@@ -20,6 +21,7 @@ mod staging;
 mod store;
 mod write_set;
 
+pub use data_files::DataFiles;
 pub use error::{CommitError, ReadError};
 pub use gate::{FormatState, check_format};
 pub use location::StoreUrl;

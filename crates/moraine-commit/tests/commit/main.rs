@@ -12,6 +12,7 @@ mod genesis;
 mod history_against_rows;
 mod inlined_tables;
 mod maintenance_batches;
+mod native_flush;
 mod retry_words;
 mod snapshot_races;
 mod snapshot_records;

@@ -1,0 +1,57 @@
+//! `moraine flush`: opens one lake as its writer and moves its inlined rows to Parquet files.
+
+use anyhow::Context;
+use moraine_commit::flush::{FlushOptions, FlushReport};
+use moraine_commit::{Catalog, CatalogOptions};
+use moraine_store::{OpenOptions, StoreUrl, list_stores};
+
+use crate::arguments::FlushArguments;
+
+/// Folders between a root and its stores: `catalog`, the database, the schema.
+const FOLDERS_TO_STORES: usize = 3;
+
+/// Flushes, and prints what was moved.
+pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
+    let url = the_lake(&arguments.url).await?;
+    let catalog = Catalog::open(&url, &CatalogOptions::default()).await?;
+    let options = FlushOptions {
+        tables: arguments.tables,
+        data_path: arguments.data_path,
+    };
+    let flushed = catalog.flush(&options).await;
+    let closed = catalog.close().await;
+    let report = flushed.with_context(|| format!("cannot flush {url}"))?;
+    closed.with_context(|| format!("cannot close {url}"))?;
+    print!("{}", text(&report));
+    Ok(())
+}
+
+/// The one lake at or below `url`.
+async fn the_lake(url: &StoreUrl) -> anyhow::Result<StoreUrl> {
+    let mut urls = list_stores(url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
+    match (urls.pop(), urls.is_empty()) {
+        (Some(lake), true) => Ok(lake),
+        (None, _) => anyhow::bail!(
+            "there is no lake at or below {url}; `moraine serve` makes one when DuckDB first attaches"
+        ),
+        (Some(_), false) => anyhow::bail!(
+            "there is more than one lake below {url}; name one by its own URL, as `moraine info {url}` shows it"
+        ),
+    }
+}
+
+fn text(report: &FlushReport) -> String {
+    let Some(snapshot_id) = report.snapshot_id else {
+        return "nothing to flush: no table has inlined rows\n".to_owned();
+    };
+    let mut text = String::new();
+    for table in &report.tables {
+        let files = if table.files == 1 { "file" } else { "files" };
+        text.push_str(&format!(
+            "{}.{}: {} row versions in {} {files}\n",
+            table.schema_name, table.table_name, table.rows, table.files
+        ));
+    }
+    text.push_str(&format!("committed as snapshot {snapshot_id}\n"));
+    text
+}

@@ -1,0 +1,323 @@
+//! A flush by the library: what it writes, registers and drains, alone and against writers that come in between.
+
+use std::sync::Arc;
+
+use arrow_array::{Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use moraine_codec::proto::{PartitionValue, SchemaVersionValue, TableStatsValue};
+use moraine_commit::flush::{FlushError, FlushOptions};
+use moraine_commit::{Catalog, CatalogTransaction, Change, InlineChange};
+use moraine_inline::{RowMultiset, RowPredicate, flushable_rows, select, versions};
+use moraine_keys::{
+    ChunkLocatorKey, DataFileKey, DeleteFileKey, FileColumnStatsKey, InlineInsertKey, PartitionKey,
+    RowTombstoneKey, SchemaVersionKey, SnapshotKey, TableScoped, TableStatsKey,
+};
+use moraine_store::ReadExt;
+
+use crate::support::{begin_snapshot, column, commit, head, insert, keys, lake, table, value};
+
+fn columns() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]))
+}
+
+fn options(folder: &tempfile::TempDir, tables: &[&str]) -> FlushOptions {
+    FlushOptions {
+        tables: tables.iter().map(|name| (*name).to_owned()).collect(),
+        data_path: Some(folder.path().display().to_string()),
+    }
+}
+
+/// Table `t` of schema `main` with an inlined table at schema version 1.
+async fn lake_with_table() -> Arc<Catalog> {
+    let (catalog, _) = lake().await;
+    let mut transaction = begin_snapshot(&catalog, "created_table:\"main\".\"t\"").await;
+    let mut created = table(1, 1, "t");
+    created.1.path = "t/".to_owned();
+    created.1.path_is_relative = true;
+    let version = SchemaVersionKey {
+        table_id: 1,
+        begin_snapshot: 1,
+    };
+    let stats = TableStatsValue {
+        table_id: 1,
+        file_size_bytes: 7,
+        ..TableStatsValue::default()
+    };
+    let changes = vec![
+        insert(created),
+        insert(column(1, 1, 1, "n")),
+        insert((
+            version,
+            SchemaVersionValue {
+                schema_version: 1,
+                ..SchemaVersionValue::default()
+            },
+        )),
+        insert((TableStatsKey { table_id: 1 }, stats)),
+    ];
+    transaction.stage(changes).await.unwrap();
+    for change in [
+        InlineChange::CreateTable {
+            table_id: 1,
+            schema_version: 1,
+            schema: columns(),
+        },
+        InlineChange::Register {
+            table_id: 1,
+            schema_version: 1,
+        },
+    ] {
+        transaction.inline(change).await.unwrap();
+    }
+    transaction.commit().await.unwrap();
+    catalog
+}
+
+async fn put(transaction: &mut CatalogTransaction, row_ids: std::ops::Range<u64>) {
+    let values = row_ids.clone().map(|row_id| i64::try_from(row_id).unwrap());
+    let batch = RecordBatch::try_new(columns(), vec![Arc::new(Int64Array::from_iter_values(values))]);
+    let change = InlineChange::Insert {
+        table_id: 1,
+        schema_version: 1,
+        begin_snapshot: transaction.newest_snapshot_id().unwrap(),
+        row_ids: row_ids.collect(),
+        batch: batch.unwrap(),
+    };
+    transaction.inline(change).await.unwrap();
+}
+
+async fn put_alone(catalog: &Arc<Catalog>, row_ids: std::ops::Range<u64>) {
+    let mut transaction = begin_snapshot(catalog, "inlined_insert:1").await;
+    put(&mut transaction, row_ids).await;
+    transaction.commit().await.unwrap();
+}
+
+async fn end_alone(catalog: &Arc<Catalog>, rows: &[(u64, u64)]) {
+    let mut transaction = begin_snapshot(catalog, "inlined_delete:1").await;
+    let end_snapshot = transaction.newest_snapshot_id().unwrap();
+    let change = InlineChange::EndRows {
+        table_id: 1,
+        rows: rows.to_vec(),
+        end_snapshot,
+    };
+    transaction.inline(change).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flush_moves_every_row_in_one_commit_and_leaves_the_table_bindable() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..20_000).await;
+    put_alone(&catalog, 20_000..20_003).await;
+    end_alone(&catalog, &[(5, 2), (20_001, 3)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let report = catalog.flush(&options(&folder, &["t"])).await.unwrap();
+    assert_eq!(report.snapshot_id, Some(5));
+    assert_eq!((report.tables[0].rows, report.tables[0].files), (20_003, 1));
+
+    let file_key = keys::<DataFileKey>(&catalog).await.remove(0);
+    let file = value(&catalog, &file_key).await.unwrap();
+    assert_eq!(
+        (
+            file.begin_snapshot,
+            file.partial_max,
+            file.row_id_start,
+            file.record_count
+        ),
+        (2, Some(3), Some(0), 20_003)
+    );
+    let on_disk = folder.path().join("main/t").join(&file.path);
+    assert_eq!(std::fs::metadata(&on_disk).unwrap().len(), file.file_size_bytes);
+    let delete_key = keys::<DeleteFileKey>(&catalog).await.remove(0);
+    let delete_file = value(&catalog, &delete_key).await.unwrap();
+    assert_eq!(
+        (
+            delete_file.begin_snapshot,
+            delete_file.delete_count,
+            delete_file.data_file_id
+        ),
+        (4, 2, file_key.data_file_id)
+    );
+    let column = FileColumnStatsKey {
+        table_id: 1,
+        data_file_id: file_key.data_file_id,
+        column_id: 1,
+    };
+    let statistics = value(&catalog, &column).await.unwrap();
+    assert_eq!(
+        (statistics.min_value.as_deref(), statistics.max_value.as_deref()),
+        (Some("0"), Some("20002"))
+    );
+    assert_eq!((statistics.value_count, statistics.null_count), (20_003, 0));
+    let size = value(&catalog, &TableStatsKey { table_id: 1 }).await.unwrap();
+    assert_eq!(size.file_size_bytes, 7 + file.file_size_bytes);
+    let snapshot = value(&catalog, &SnapshotKey { snapshot_id: 5 }).await.unwrap();
+    assert_eq!(
+        (snapshot.changes_made.as_str(), snapshot.next_file_id),
+        ("inline_flush:1", 1002)
+    );
+
+    assert!(keys::<InlineInsertKey>(&catalog).await.is_empty());
+    assert!(keys::<ChunkLocatorKey>(&catalog).await.is_empty());
+    assert!(keys::<RowTombstoneKey>(&catalog).await.is_empty());
+    let reader = catalog.begin().await.unwrap();
+    assert_eq!(
+        versions(reader.read(), Some(1)).await.unwrap(),
+        vec![(1, 1, true)]
+    );
+    let again = catalog.flush(&options(&folder, &[])).await.unwrap();
+    assert_eq!((again.snapshot_id, again.tables.len()), (None, 0));
+}
+
+#[tokio::test]
+async fn what_this_flush_does_not_do_is_refused_by_name_and_leaves_no_file() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..3).await;
+    let partition = PartitionValue {
+        partition_id: 9,
+        table_id: 1,
+        begin_snapshot: 3,
+        ..PartitionValue::default()
+    };
+    let key = PartitionKey {
+        table_id: 1,
+        partition_id: 9,
+    };
+    let partitioned: Vec<Change> = vec![insert((key, partition))];
+    commit(&catalog, "altered_table:1", partitioned).await;
+    let folder = tempfile::tempdir().unwrap();
+    let error = catalog.flush(&options(&folder, &[])).await.unwrap_err();
+    assert!(
+        matches!(&error, FlushError::Unsupported { what, .. } if what == "table main.t"),
+        "{error}"
+    );
+    let error = catalog.flush(&options(&folder, &["u"])).await.unwrap_err();
+    assert!(
+        matches!(&error, FlushError::NoSuchTable { name } if name == "u"),
+        "{error}"
+    );
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    assert_eq!(keys::<InlineInsertKey>(&catalog).await.len(), 1);
+    assert_eq!(head(&catalog).await.snapshot_id, 3);
+}
+
+#[tokio::test]
+async fn a_drain_of_other_rows_than_were_written_is_refused_and_stages_nothing() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..5).await;
+    let mut transaction = begin_snapshot(&catalog, "inline_flush:1").await;
+    let before = transaction.read().writes().len();
+    for written in [vec![0..=3], vec![0..=4, 2..=2], vec![1..=5]] {
+        let mut rows = RowMultiset::default();
+        written.iter().for_each(|range| rows.add(range));
+        let drain = InlineChange::Drain {
+            table_id: 1,
+            schema_version: 1,
+            until_snapshot: 2,
+            written: rows,
+        };
+        transaction.inline(drain).await.unwrap_err();
+        assert_eq!(transaction.read().writes().len(), before);
+    }
+}
+
+#[tokio::test]
+async fn windows_give_every_version_once_in_order() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..40_000).await;
+    end_alone(&catalog, &[(17_000, 2)]).await;
+    let mut again = begin_snapshot(&catalog, "inlined_insert:1").await;
+    put(&mut again, 16_000..18_000).await;
+    again.commit().await.unwrap();
+    let reader = catalog.begin().await.unwrap();
+    let (read, directories) = (reader.read(), reader.directories());
+    let mut rows = flushable_rows(read, &directories, 1, 1, 4).await.unwrap();
+    let mut found = Vec::new();
+    while let Some(window) = rows.next_window(read).await.unwrap() {
+        assert!(window.rows.len() <= 20_000, "a window is bounded");
+        found.extend(
+            window
+                .rows
+                .iter()
+                .map(|row| (row.row_id, row.begin_snapshot, row.end_snapshot)),
+        );
+    }
+    let all = select(read, &directories, 1, 1, &RowPredicate::default())
+        .await
+        .unwrap();
+    let expected: Vec<_> = all
+        .rows()
+        .iter()
+        .map(|row| (row.row_id, row.begin_snapshot, row.end_snapshot))
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(found.len(), 42_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flushes_that_race_with_inserts_lose_and_double_nothing() {
+    const ROUNDS: u64 = 60;
+    let catalog = lake_with_table().await;
+    let folder = tempfile::tempdir().unwrap();
+    let writer = tokio::spawn({
+        let catalog = Arc::clone(&catalog);
+        async move {
+            let mut next = 0;
+            while next < ROUNDS * 3 {
+                let mut transaction = catalog.begin().await.unwrap();
+                let snapshot_id = transaction.head().unwrap().snapshot_id + 1;
+                let inserted =
+                    crate::support::insert_snapshot(&mut transaction, snapshot_id, "inlined_insert:1").await;
+                if inserted.is_err() {
+                    continue;
+                }
+                put(&mut transaction, next..next + 3).await;
+                if transaction.commit().await.is_ok() {
+                    next += 3;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut flushes = 0;
+    while !writer.is_finished() {
+        flushes += u64::from(
+            catalog
+                .flush(&options(&folder, &[]))
+                .await
+                .is_ok_and(|done| done.snapshot_id.is_some()),
+        );
+    }
+    writer.await.unwrap();
+    assert!(flushes > 0);
+    let reader = catalog.begin().await.unwrap();
+    let mut rows = RowMultiset::default();
+    for (_, file) in reader
+        .read()
+        .records::<DataFileKey>(DataFileKey::scan_table(1))
+        .await
+        .unwrap()
+    {
+        // Rows of one flush follow one another here.
+        let first = file.row_id_start.unwrap();
+        rows.add(&(first..=first + file.record_count - 1));
+    }
+    let left = select(
+        reader.read(),
+        &reader.directories(),
+        1,
+        1,
+        &RowPredicate::default(),
+    )
+    .await
+    .unwrap();
+    left.rows()
+        .iter()
+        .for_each(|row| rows.add(&(row.row_id..=row.row_id)));
+    let mut expected = RowMultiset::default();
+    expected.add(&(0..=ROUNDS * 3 - 1));
+    assert_eq!(rows, expected);
+    // What did not commit left no file behind.
+    let on_disk = std::fs::read_dir(folder.path().join("main/t")).unwrap().count();
+    assert_eq!(on_disk, keys::<DataFileKey>(&catalog).await.len());
+}

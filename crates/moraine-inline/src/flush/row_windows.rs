@@ -1,0 +1,122 @@
+//! The rows a flush takes, a window of row ids at a time.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use moraine_store::{Read, Staging};
+
+use crate::directory::{Directory, Scope};
+use crate::directory_memory::DirectoriesAt;
+use crate::error::InlineError;
+use crate::row_ids::RowIds;
+use crate::schema_record;
+use crate::selection::{RowPredicate, RowVersion, Selection, expand};
+use crate::span::Span;
+
+/// Row ids in one window; a row id that has several versions has all of them in its window.
+pub const FLUSH_WINDOW_ROWS: u64 = 16_384;
+
+/// The inlined rows of one schema version that began by a snapshot, ended ones too, in the order of (row id, begin snapshot).
+/// Holds where their chunks are, and no body.
+#[derive(Debug)]
+pub struct InlinedRows {
+    table_id: u64,
+    schema: SchemaRef,
+    predicate: RowPredicate,
+    /// By first row id.
+    spans: Vec<Span>,
+    /// The first row id of the next window.
+    next_row: u64,
+    /// How many of `spans` have been opened.
+    opened: usize,
+    /// Opened ones that are not behind the next window.
+    active: Vec<Span>,
+}
+
+/// Rows that follow one another in a flush.
+#[derive(Debug)]
+pub struct FlushWindow {
+    /// Their lifetimes.
+    pub rows: Vec<RowVersion>,
+    /// All their user columns, row by row as in `rows`.
+    pub columns: RecordBatch,
+}
+
+/// Finds the rows of `ducklake_inlined_data_<table_id>_<schema_version>` that a flush at snapshot `until` takes.
+///
+/// # Errors
+/// [`InlineError::NoSuchVersion`]; [`moraine_store::ReadError::Corruption`] for damaged records.
+pub async fn flushable_rows(
+    staging: &Staging,
+    directories: &DirectoriesAt,
+    table_id: u64,
+    schema_version: u64,
+    until: u64,
+) -> Result<InlinedRows, InlineError> {
+    let schema = schema_record::schema(staging, table_id, schema_version).await?;
+    let schema = schema.ok_or(InlineError::NoSuchVersion {
+        table_id,
+        schema_version,
+    })?;
+    let scope = Scope::version(table_id, schema_version, 0..=until, RowIds::all());
+    let mut spans = Directory::load(staging, directories, &scope).await?.spans;
+    spans.sort_unstable_by_key(|span| span.start);
+    Ok(InlinedRows {
+        table_id,
+        schema,
+        predicate: RowPredicate::begun_by(until),
+        spans,
+        next_row: 0,
+        opened: 0,
+        active: Vec::new(),
+    })
+}
+
+impl InlinedRows {
+    /// How many versions of rows there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.spans.iter().map(Span::rows).fold(0, u64::saturating_add)
+    }
+
+    /// The user columns.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next window, or `None` behind the last. `read` must be the state that the rows were found on.
+    ///
+    /// # Errors
+    /// [`moraine_store::ReadError::Corruption`] for damaged records.
+    pub async fn next_window(&mut self, read: &dyn Read) -> Result<Option<FlushWindow>, InlineError> {
+        let first_row = self.next_row;
+        self.active.retain(|span| span.end >= first_row);
+        if self.active.is_empty() {
+            match self.spans.get(self.opened) {
+                Some(next) => self.next_row = self.next_row.max(next.start),
+                None => return Ok(None),
+            }
+        }
+        let last = self.next_row.saturating_add(FLUSH_WINDOW_ROWS - 1);
+        while let Some(span) = self.spans.get(self.opened).filter(|span| span.start <= last) {
+            self.active.push(span.clone());
+            self.opened += 1;
+        }
+        let predicate = RowPredicate {
+            row_ids: RowIds::within(self.next_row..=last),
+            ..self.predicate.clone()
+        };
+        // Row ids are below 2^63.
+        self.next_row = last.saturating_add(1);
+        let rows = expand(read, self.table_id, &self.active, &predicate).await?;
+        let selection = Selection::of(self.schema.clone(), self.active.clone(), rows);
+        let projection: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let columns = selection
+            .window(read, 0..selection.rows().len(), &projection)
+            .await?;
+        Ok(Some(FlushWindow {
+            rows: selection.rows().to_vec(),
+            columns,
+        }))
+    }
+}
