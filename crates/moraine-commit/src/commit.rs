@@ -124,7 +124,7 @@ async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailur
     let head = transaction.value(&HeadKey {}).await?;
     if let Some(marker) = transaction.value(&MigrationKey {}).await? {
         let detail = format!(
-            "the store is in the middle of a migration from format {} to {}; finish it with `moraine migrate`, then \
+            "the store is in the middle of a migration from format {} to {}; let the program that began it finish, then \
              try again",
             marker.from_format, marker.to_format
         );
