@@ -9,6 +9,7 @@ use moraine_inline::Directories;
 use moraine_keys::{HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, Store, StoreUrl, View};
 
+use crate::claims::Claims;
 use crate::error::{CatalogError, StageError};
 use crate::slot::{Hold, Slot};
 use crate::transaction::CatalogTransaction;
@@ -82,6 +83,8 @@ pub struct Catalog {
     reservation: Duration,
     slot_idle: Duration,
     batch_bytes_max: usize,
+    /// The inlined rows that open transactions remove.
+    claims: Claims,
     /// Which chunk directories of inlined tables are complete.
     directories: Arc<Directories>,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
@@ -115,6 +118,7 @@ impl Catalog {
             reservation: options.reservation,
             slot_idle: options.slot_idle,
             batch_bytes_max: options.batch_bytes_max,
+            claims: Claims::default(),
             directories: Arc::new(Directories::default()),
             unmigrated_head: StdMutex::new(None),
         })
@@ -155,6 +159,11 @@ impl Catalog {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The inlined rows that open transactions remove.
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     /// What is remembered of the chunk directories.

@@ -59,6 +59,15 @@ pub enum StageError {
         /// How long this transaction waited.
         waited: Duration,
     },
+    /// Another open transaction removes inlined rows that this one is to remove. The client tries again later.
+    #[error(
+        "{} of inlined rows of table {table_id} by a transaction that is still open",
+        words::CLAIMED
+    )]
+    Claimed {
+        /// The table.
+        table_id: u64,
+    },
     /// There is no lake in this store yet.
     #[error("there is no lake in this store yet; create its tables first, or attach with DuckDB, which does")]
     NoLake,

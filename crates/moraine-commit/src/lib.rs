@@ -46,6 +46,7 @@ mod batch;
 mod catalog;
 mod change;
 mod changes_made;
+mod claims;
 mod commit;
 mod derive;
 mod error;

@@ -11,6 +11,7 @@ use moraine_store::{ReadExt, Savepoint, Staging, View};
 
 use crate::catalog::Catalog;
 use crate::change::{Change, InlineChange, SnapshotChanges};
+use crate::claims::Claimant;
 use crate::commit::{self, Committed};
 use crate::error::{CommitFailure, StageError};
 use crate::slot::Hold;
@@ -27,6 +28,8 @@ pub struct CatalogTransaction {
     /// snapshot.
     slot: Option<Hold>,
     has_lost: bool,
+    /// The inlined rows that this transaction removes, for others to know.
+    claimant: Claimant,
     was_overtaken: bool,
     staged: Staged,
 }
@@ -72,6 +75,7 @@ pub struct TransactionSavepoint {
 impl CatalogTransaction {
     pub(crate) fn new(catalog: Arc<Catalog>, view: Arc<dyn View>, premise: Option<HeadValue>) -> Self {
         CatalogTransaction {
+            claimant: catalog.claims().claimant(),
             catalog,
             staging: Staging::new(view),
             premise,
@@ -209,6 +213,11 @@ impl CatalogTransaction {
     pub async fn inline(&mut self, change: InlineChange) -> Result<(), StageError> {
         self.check_exists()?;
         self.keep_slot();
+        if let InlineChange::RemoveRows { table_id, rows, .. } = &change
+            && !self.claimant.claim(*table_id, rows)
+        {
+            return Err(StageError::Claimed { table_id: *table_id });
+        }
         let savepoint = self.savepoint();
         let directories = self.directories();
         let mut outcome =

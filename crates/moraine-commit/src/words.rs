@@ -17,6 +17,9 @@ pub const LOST_RACE: &str = "duplicate key value violates unique constraint \"du
 /// A conflict found at COMMIT, in the words PostgreSQL says it (SQLSTATE 40001).
 pub const CONFLICT: &str = "could not serialize access due to concurrent update";
 
+/// Rows that another open transaction removes, in the words of DuckDB and of PostgreSQL (SQLSTATE 40001).
+pub const CLAIMED: &str = "Conflict on delete: could not serialize access due to concurrent delete";
+
 /// Whether DuckLake tries a commit again after a failure with this message.
 ///
 /// ```

@@ -196,7 +196,7 @@ impl From<StageError> for SqlError {
             StageError::LostRace { .. } => {
                 return SqlError::try_again(state::UNIQUE_VIOLATION, error.to_string());
             }
-            StageError::SlotTaken { .. } | StageError::SlotBusy { .. } => {
+            StageError::SlotTaken { .. } | StageError::SlotBusy { .. } | StageError::Claimed { .. } => {
                 return SqlError::try_again(state::SERIALIZATION_FAILURE, error.to_string());
             }
             StageError::Duplicate { .. } => state::UNIQUE_VIOLATION,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use moraine_codec::Nullable;
-use moraine_commit::{Catalog, CatalogTransaction, Change, CommitFailure, InlineChange};
+use moraine_commit::{Catalog, CatalogTransaction, Change, CommitFailure, InlineChange, StageError};
 use moraine_keys::{DataFileKey, InlineInsertKey, SnapshotKey};
 
 use crate::support::{
@@ -164,4 +164,24 @@ async fn what_cannot_be_told_apart_is_not_judged() {
     let expired = vec![remove(&SnapshotKey { snapshot_id: 1 })];
     flush(&catalog, &[&ALL[3..]], expired).await.unwrap();
     maintain(&catalog, vec![remove(&SnapshotKey { snapshot_id: 2 })]).await;
+}
+
+#[tokio::test]
+async fn rows_that_an_open_transaction_removes_are_refused_to_others_until_it_ends() {
+    let catalog = lake_with_rows().await;
+    let mut first = catalog.begin().await.unwrap();
+    first.inline(drain(&[(0, 1), (1, 1)])).await.unwrap();
+    let mut second = catalog.begin().await.unwrap();
+    let refused = second.inline(drain(&[(2, 1), (1, 1)])).await;
+    assert!(
+        matches!(refused, Err(StageError::Claimed { table_id: 1 })),
+        "{refused:?}"
+    );
+    second.inline(drain(&[(2, 1)])).await.unwrap();
+    first.inline(drain(&[(3, 2)])).await.unwrap();
+    drop(first);
+    second.inline(drain(&[(1, 1), (3, 2)])).await.unwrap();
+    second.commit().await.unwrap();
+    let mut third = catalog.begin().await.unwrap();
+    third.inline(drain(&[(0, 1)])).await.unwrap();
 }

@@ -87,7 +87,10 @@ fn permanent_stage_errors() -> Vec<StageError> {
 /// Fails to compile when a variant is added, so that it is added to the lists below as well.
 fn invites_retry(error: &StageError) -> bool {
     match error {
-        StageError::LostRace { .. } | StageError::SlotTaken { .. } | StageError::SlotBusy { .. } => true,
+        StageError::LostRace { .. }
+        | StageError::SlotTaken { .. }
+        | StageError::SlotBusy { .. }
+        | StageError::Claimed { .. } => true,
         StageError::NoLake
         | StageError::Duplicate { .. }
         | StageError::Missing { .. }
@@ -105,6 +108,7 @@ fn only_lost_races_and_conflicts_invite_a_retry() {
     let races = [
         StageError::LostRace { asked: 1, newest: 1 },
         StageError::SlotTaken { asked: 1 },
+        StageError::Claimed { table_id: 1 },
         StageError::SlotBusy {
             waited: Duration::from_secs(1),
         },
