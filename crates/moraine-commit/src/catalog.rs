@@ -24,7 +24,7 @@ pub const RESERVATION_DEFAULT: Duration = Duration::from_secs(2);
 
 /// How long a transaction that only may be about to commit waits for its turn, and how long it then has.
 const EXPECTED_WAIT: Duration = Duration::from_secs(1);
-const EXPECTED_RESERVATION: Duration = Duration::from_millis(150);
+const EXPECTED_RESERVATION: Duration = Duration::from_millis(250);
 
 /// How long a transaction that has inserted its snapshot may do nothing before the next in line may overtake it.
 pub const SLOT_IDLE_DEFAULT: Duration = Duration::from_secs(5);
@@ -39,8 +39,8 @@ pub enum Turn {
     /// Its client has lost a race for a snapshot and comes again. It waits for its turn no longer than
     /// [`CatalogOptions::slot_wait`], and others for it no longer than [`CatalogOptions::reservation`].
     SecondTry,
-    /// Its client has committed again and again, so it may be about to. It waits for a second at most, and others wait
-    /// for it for 150 ms: so that many writers take turns rather than lose races.
+    /// Its client has committed again and again, or has lost before, so it may be about to commit. It waits for a second
+    /// at most, and others wait for it for 250 ms: so that many writers take turns rather than lose races.
     Expected,
 }
 

@@ -20,6 +20,7 @@ pub(crate) struct Transaction {
     database: String,
     client: Arc<Client>,
     opening: Opening,
+    turn: Option<Turn>,
     /// Microseconds since 1970 at which it began: the value of NOW().
     pub(crate) started: i64,
     pub(crate) read_only: bool,
@@ -48,6 +49,7 @@ impl Transaction {
             database,
             client,
             opening: Opening::Other,
+            turn: None,
             started: now_micros(),
             read_only,
             pinned: BTreeMap::new(),
@@ -84,6 +86,7 @@ impl Transaction {
                     true => None,
                     false => lake.losses().turn(&self.client, self.opening),
                 };
+                self.turn = self.turn.or(turn);
                 let transaction = begin(&lake, &catalog, turn).await?;
                 Some((catalog, transaction))
             }
@@ -230,12 +233,10 @@ impl Drop for Transaction {
                 pinned.lake.losses().note(&self.client);
             }
         }
-        // What is left here was neither committed nor refused: whoever began it is not only writing.
-        if self
-            .pinned
-            .values()
-            .any(|pinned| matches!(&pinned.open, Some((_, open)) if !open.has_lost()))
-        {
+        // What is left here was neither committed nor refused: whoever began it is not only writing, unless it was a second
+        // try that its client gave up because what was committed meanwhile is in the way.
+        let given_up = |pinned: &Pinned| matches!(&pinned.open, Some((_, open)) if !open.has_lost());
+        if self.turn != Some(Turn::SecondTry) && self.pinned.values().any(given_up) {
             self.client.note_end(false);
         }
     }

@@ -22,7 +22,7 @@ const LOSS_REMEMBERED: Duration = Duration::from_secs(10);
 /// Lost races remembered for one lake. More than connections; the oldest are forgotten first.
 const LOSSES_MAX: usize = 4_096;
 
-/// After so many commits in a row a client's next transaction is expected to commit too.
+/// After so many commits in a row, or a lost race, a client's next transaction is expected to commit too.
 const COMMITS_IN_A_ROW: u32 = 2;
 
 /// Where a client's connections come from: as much as can be told of its process.
@@ -63,6 +63,11 @@ impl Client {
         self.commits.store(commits, Ordering::Relaxed);
     }
 
+    /// Notes a lost race: the client is writing, and so are others.
+    pub(crate) fn note_loss(&self) {
+        self.commits.store(COMMITS_IN_A_ROW, Ordering::Relaxed);
+    }
+
     /// Whether the next transaction is likely to commit a snapshot too.
     fn is_writing(&self) -> bool {
         self.commits.load(Ordering::Relaxed) >= COMMITS_IN_A_ROW
@@ -95,6 +100,7 @@ struct Loss {
 impl Losses {
     /// Remembers that a client has lost.
     pub(crate) fn note(&mut self, client: &Arc<Client>) {
+        client.note_loss();
         self.forget_old();
         if self.lost.len() >= LOSSES_MAX {
             self.lost.remove(0);
@@ -225,6 +231,12 @@ mod tests {
         assert_eq!(losses.turn(&client, Opening::Other), Some(Turn::Expected));
         client.note_end(false);
         assert_eq!(losses.turn(&client, Opening::Other), None);
+        losses.note(&client);
+        assert_eq!(
+            losses.turn(&client, Opening::ConflictCheck),
+            Some(Turn::SecondTry)
+        );
+        assert_eq!(losses.turn(&client, Opening::Other), Some(Turn::Expected));
     }
 
     #[tokio::test(start_paused = true)]
