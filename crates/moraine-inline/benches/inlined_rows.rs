@@ -99,43 +99,49 @@ fn writing(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Writes the chunks of a million rows.
+async fn fill(store: &SlateStore, directories: &Arc<Directories>) {
+    for part in 0..10 {
+        let mut staged = Staging::new(store.view().unwrap());
+        for chunk in part * CHUNKS / 10..(part + 1) * CHUNKS / 10 {
+            put(
+                &mut staged,
+                &directories.at(0),
+                chunk + 1,
+                chunk * CHUNK_ROWS,
+                CHUNK_ROWS,
+            )
+            .await;
+        }
+        commit(store, &staged).await;
+    }
+}
+
+/// The same rows as one Parquet file.
+async fn parquet(staged: &Staging, memory: &DirectoriesAt) -> Vec<u8> {
+    let described = [(1, "n", "int64"), (2, "s", "varchar")].map(|(column_id, name, kind)| FlushColumn {
+        name: name.to_owned(),
+        column_id,
+        ducklake_type: kind.to_owned(),
+    });
+    let mut found = flushable_rows(staged, memory, TABLE, VERSION, u64::MAX)
+        .await
+        .unwrap();
+    let mut file = Vec::new();
+    write_data_file(&mut found, staged, &described, &mut file)
+        .await
+        .unwrap();
+    file
+}
+
 fn reading(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     let store = runtime.block_on(store("reading"));
     let directories = Arc::new(Directories::default());
-    runtime.block_on(async {
-        for part in 0..10 {
-            let mut staged = Staging::new(store.view().unwrap());
-            for chunk in part * CHUNKS / 10..(part + 1) * CHUNKS / 10 {
-                put(
-                    &mut staged,
-                    &directories.at(0),
-                    chunk + 1,
-                    chunk * CHUNK_ROWS,
-                    CHUNK_ROWS,
-                )
-                .await;
-            }
-            commit(&store, &staged).await;
-        }
-    });
+    runtime.block_on(fill(&store, &directories));
     let staged = Staging::new(store.view().unwrap());
     let memory = directories.at(1);
-    let file = runtime.block_on(async {
-        let described = [(1, "n", "int64"), (2, "s", "varchar")].map(|(column_id, name, kind)| FlushColumn {
-            name: name.to_owned(),
-            column_id,
-            ducklake_type: kind.to_owned(),
-        });
-        let mut found = flushable_rows(&staged, &memory, TABLE, VERSION, u64::MAX)
-            .await
-            .unwrap();
-        let mut file = Vec::new();
-        write_data_file(&mut found, &staged, &described, &mut file)
-            .await
-            .unwrap();
-        Bytes::from(file)
-    });
+    let file = Bytes::from(runtime.block_on(parquet(&staged, &memory)));
     let read = async |predicate: RowPredicate, projection: &[usize]| {
         let selection = select(&staged, &memory, TABLE, VERSION, &predicate)
             .await

@@ -29,8 +29,10 @@ async fn a_second_try_is_known_on_another_connection_of_its_process() {
 
 #[tokio::test]
 async fn a_client_that_falls_silent_delays_others_by_a_deadline() {
-    let mut catalog = CatalogOptions::default();
-    catalog.slot_idle = Duration::from_millis(200);
+    let catalog = CatalogOptions {
+        slot_idle: Duration::from_millis(200),
+        ..CatalogOptions::default()
+    };
     let server = TestServer::start_with(catalog).await;
     let mut silent = server.connect_to_lake().await;
     let mut second = waiting(&server, &mut silent).await;

@@ -5,8 +5,11 @@ use moraine_tables::{Relation, TableError, Value, delete, insert, update};
 
 use crate::support::{Lake, Null, addresses, equals, refusal, row, rows, rows_where};
 
+/// 2100-01-01 in microseconds since 1970: later than the lake's first snapshot, so that times stay as they are given.
+const LATER: i64 = 4_102_444_800_000_000;
+
 fn snapshot(id: i64) -> Vec<Value> {
-    row![id, Value::TimestampTz(id), 0, 1, 0]
+    row![id, Value::TimestampTz(LATER + id), 0, 1, 0]
 }
 
 #[tokio::test]
