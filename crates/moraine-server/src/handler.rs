@@ -396,9 +396,11 @@ impl ExtendedQueryHandler for Connection {
 
 fn respond(executed: Executed) -> Response {
     match executed {
-        Executed::Rows(rows) => {
+        Executed::Rows(rows, verb) => {
             let rows = stream::iter(rows.into_iter().map(Ok));
-            Response::Query(QueryResponse::new(Arc::new(Vec::new()), rows))
+            let mut response = QueryResponse::new(Arc::new(Vec::new()), rows);
+            response.set_command_tag(&verb);
+            Response::Query(response)
         }
         Executed::Command(tag) => Response::Execution(Tag::new(&tag)),
         Executed::Began(tag) => Response::TransactionStart(Tag::new(&tag)),

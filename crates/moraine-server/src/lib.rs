@@ -1,7 +1,8 @@
 //! Not a database and not a SQL engine: this crate is the door through which Postgres clients, DuckDB first, reach the
 //! DuckLake catalogs that moraine keeps. It knows the protocol, the sessions, and the small SQL those clients speak: reads
 //! and changes of one `ducklake_*` relation at a time, COPY in both directions, and the questions of the system catalogs.
-//! What it cannot express it refuses by name.
+//! Every other query, and every change that needs one, goes through `moraine-sql`. What neither can express is refused by
+//! name.
 //!
 //! - [`Server::bind`] takes an address, [`Server::run`] serves until it is asked to stop, and drains.
 //! - One server serves many lakes: the catalog of database `d`, schema `s` is the store at `catalog/d/s` below the root,
@@ -14,6 +15,7 @@ mod cancel;
 mod copy;
 mod errors;
 mod execute;
+mod general;
 mod handler;
 mod insert_values;
 mod introspect;

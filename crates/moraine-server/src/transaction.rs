@@ -37,6 +37,18 @@ struct Pinned {
     open: Option<(Arc<Catalog>, CatalogTransaction)>,
 }
 
+/// The lakes a transaction has pinned.
+#[derive(Clone, Copy)]
+pub(crate) struct PinnedLakes<'t>(&'t BTreeMap<String, Pinned>);
+
+impl<'t> PinnedLakes<'t> {
+    /// The lake of a schema, if it is pinned and has a store.
+    pub(crate) fn get(&self, schema: &str) -> Option<&'t CatalogTransaction> {
+        let open = self.0.get(schema)?.open.as_ref();
+        open.map(|(_, transaction)| transaction)
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(
         lakes: Arc<Lakes>,
@@ -109,6 +121,11 @@ impl Transaction {
         self.pin(schema).await?;
         let open = self.pinned.get(schema).and_then(|pinned| pinned.open.as_ref());
         Ok((open.map(|(_, transaction)| transaction), &mut self.ledger))
+    }
+
+    /// The lakes pinned so far, and the ledger to number their rows in.
+    pub(crate) fn lakes_and_ledger(&mut self) -> (PinnedLakes<'_>, &mut Ledger) {
+        (PinnedLakes(&self.pinned), &mut self.ledger)
     }
 
     /// The lake of a schema to change; 25006 in a read-only transaction, 0A000 when another lake is changed already.

@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use crate::{none, root};
 
 /// The crates of the workspace that each crate may depend on.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
+const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("moraine-keys", &[]),
     ("moraine-codec", &["moraine-keys"]),
     ("moraine-store", &["moraine-keys", "moraine-codec"]),
@@ -29,9 +29,10 @@ const MAY_KNOW: [(&str, &[&str]); 10] = [
             "moraine-commit",
         ],
     ),
+    ("moraine-sql", &["moraine-commit", "moraine-tables"]),
     (
         "moraine-server",
-        &["moraine-store", "moraine-commit", "moraine-tables"],
+        &["moraine-store", "moraine-commit", "moraine-tables", "moraine-sql"],
     ),
     (
         "moraine-cli",
@@ -42,7 +43,7 @@ const MAY_KNOW: [(&str, &[&str]); 10] = [
 ];
 
 /// Crates of others that a crate must not come to know, itself, however useful.
-const MUST_NOT_KNOW: [(&str, &[&str]); 7] = [
+const MUST_NOT_KNOW: [(&str, &[&str]); 8] = [
     (
         "moraine-keys",
         &[
@@ -80,8 +81,19 @@ const MUST_NOT_KNOW: [(&str, &[&str]); 7] = [
         &["slatedb", "object_store", "pgwire", "sqlparser"],
     ),
     (
+        "moraine-sql",
+        &[
+            "slatedb",
+            "object_store",
+            "storekey",
+            "prost",
+            "pgwire",
+            "postgres-types",
+        ],
+    ),
+    (
         "moraine-server",
-        &["slatedb", "object_store", "storekey", "prost"],
+        &["slatedb", "object_store", "storekey", "prost", "datafusion"],
     ),
 ];
 

@@ -97,6 +97,18 @@ impl Binder<'_> {
     }
 }
 
+/// The form a COPY asks for.
+pub(crate) fn copy_format(statement: &Statement) -> Result<CopyFormat, SqlError> {
+    match statement {
+        Statement::Copy {
+            options,
+            legacy_options,
+            ..
+        } => format(options, legacy_options),
+        _ => Err(SqlError::internal("not a COPY")),
+    }
+}
+
 /// The read of the given columns of a table.
 fn whole(source: Source, columns: &[usize]) -> Select {
     let output = |position: &usize| {

@@ -19,8 +19,9 @@ use postgres_types::Type;
 use sqlparser::ast::{Query, SetExpr, Statement};
 
 pub(crate) use condition::Condition;
-pub(crate) use copy::{CopyFormat, CopyIn, CopyTextOptions};
-pub(crate) use names::{TableName, fold};
+pub(crate) use copy::{CopyFormat, CopyIn, CopyTextOptions, copy_format};
+pub(crate) use modify::positions;
+pub(crate) use names::{TableName, fold, object_name};
 
 use crate::errors::SqlError;
 use crate::parse::Parsed;

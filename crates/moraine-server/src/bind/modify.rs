@@ -429,7 +429,7 @@ fn join_condition(expr: &Expr, target: &Scope, partner: &Scope, join: &mut Join)
 }
 
 /// The positions of the named columns; all of them when none is named.
-pub(super) fn positions(target: &Source, columns: &[String]) -> Result<Vec<usize>, SqlError> {
+pub(crate) fn positions(target: &Source, columns: &[String]) -> Result<Vec<usize>, SqlError> {
     if columns.is_empty() {
         return Ok((0..target.columns().len()).collect());
     }

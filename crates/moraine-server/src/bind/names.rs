@@ -43,6 +43,17 @@ pub(super) fn parts(name: &ObjectName) -> Result<Vec<String>, SqlError> {
         .collect()
 }
 
+/// A name as it stands, whatever database it says.
+pub(crate) fn object_name(name: &ObjectName) -> Result<TableName, SqlError> {
+    let mut parts = parts(name)?;
+    let table = parts.pop();
+    let table = table.ok_or_else(|| SqlError::new(state::SYNTAX_ERROR, format!("improper name: {name}")))?;
+    Ok(TableName {
+        schema: parts.pop(),
+        table,
+    })
+}
+
 impl Binder<'_> {
     pub(super) fn table_name(&self, name: &ObjectName) -> Result<TableName, SqlError> {
         let mut parts = parts(name)?;

@@ -76,6 +76,7 @@ impl Binder<'_> {
             _ => return Err(SqlError::unsupported("JOIN")),
         };
         match factor {
+            TableFactor::Table { sample: Some(_), .. } => Err(SqlError::unsupported("TABLESAMPLE")),
             TableFactor::Table {
                 name,
                 alias,

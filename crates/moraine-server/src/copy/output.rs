@@ -1,6 +1,8 @@
 //! Rows onto the wire, as `DataRow`s or as the data of a COPY. The binary COPY header never travels alone: DuckDB's reader
 //! takes a message that holds nothing else for a broken one, so it goes with the first rows, or with the trailer.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
@@ -30,7 +32,7 @@ pub(crate) enum Form {
 /// Sends the rows of one result.
 pub(crate) struct RowWriter<'w> {
     wire: &'w mut dyn Wire,
-    outputs: &'w [Output],
+    outputs: Cow<'w, [Output]>,
     form: Form,
     buffer: BytesMut,
     started: bool,
@@ -38,6 +40,15 @@ pub(crate) struct RowWriter<'w> {
 
 impl<'w> RowWriter<'w> {
     pub(crate) fn new(wire: &'w mut dyn Wire, outputs: &'w [Output], form: Form) -> RowWriter<'w> {
+        RowWriter::over(wire, Cow::Borrowed(outputs), form)
+    }
+
+    /// A writer that keeps its columns.
+    pub(crate) fn owning(wire: &'w mut dyn Wire, outputs: Vec<Output>, form: Form) -> RowWriter<'w> {
+        RowWriter::over(wire, Cow::Owned(outputs), form)
+    }
+
+    fn over(wire: &'w mut dyn Wire, outputs: Cow<'w, [Output]>, form: Form) -> RowWriter<'w> {
         RowWriter {
             wire,
             outputs,
@@ -131,6 +142,17 @@ impl<'w> RowWriter<'w> {
 
     /// What follows the last row, and the command's completion.
     pub(crate) async fn finish(mut self, rows: u64) -> Result<(), Failure> {
+        let command = self.trailer().await?;
+        complete(self.wire, &format!("{command} {rows}")).await
+    }
+
+    /// What follows the last row of a command that is not a query, and its completion.
+    pub(crate) async fn finish_as(mut self, tag: &str) -> Result<(), Failure> {
+        self.trailer().await?;
+        complete(self.wire, tag).await
+    }
+
+    async fn trailer(&mut self) -> Result<&'static str, Failure> {
         self.start().await?;
         let command = match &self.form {
             Form::Rows { .. } => "SELECT",
@@ -147,7 +169,7 @@ impl<'w> RowWriter<'w> {
                 "COPY"
             }
         };
-        complete(self.wire, &format!("{command} {rows}")).await
+        Ok(command)
     }
 }
 

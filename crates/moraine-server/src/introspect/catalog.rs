@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use moraine_tables::{ColumnType, Relation, RelationSchema, Value};
 use postgres_types::Type;
 
+use super::objects;
 use super::scan_names::Hint;
 use crate::errors::SqlError;
 use crate::lakes::DEFAULT_SCHEMA;
@@ -23,9 +24,9 @@ const OWNER_OID: i64 = 10;
 
 /// One virtual table: column names with their types, and rows.
 #[derive(Debug, Clone, Default)]
-pub(super) struct VirtualTable {
-    pub(super) columns: Vec<(&'static str, Type)>,
-    pub(super) rows: Vec<Vec<Value>>,
+pub(crate) struct VirtualTable {
+    pub(crate) columns: Vec<(&'static str, Type)>,
+    pub(crate) rows: Vec<Vec<Value>>,
 }
 
 /// A table of a lake, as the catalogs describe it.
@@ -75,6 +76,21 @@ fn position(index: usize) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }
 
+/// All relations of the database with their object ids and schemas.
+pub(crate) async fn relations(
+    transaction: &mut Transaction,
+) -> Result<Vec<(u32, String, Relation)>, SqlError> {
+    let found = described(transaction, &Hint::default()).await?;
+    let named = found.into_iter().map(|table| {
+        (
+            u32::try_from(table.oid()).unwrap_or_default(),
+            table.schema,
+            table.relation,
+        )
+    });
+    Ok(named.collect())
+}
+
 /// The virtual table of a system relation; 42P01 for one that is not offered.
 pub(super) async fn table(
     transaction: &mut Transaction,
@@ -86,17 +102,21 @@ pub(super) async fn table(
     if schema == "information_schema" {
         return information_schema(transaction, name, hint).await;
     }
-    match name {
-        "pg_namespace" => Ok(pg_namespace(&schemas(transaction).await?)),
-        "pg_class" => Ok(pg_class(&described(transaction, hint).await?)),
-        "pg_attribute" => Ok(pg_attribute(&described(transaction, hint).await?)),
-        "pg_constraint" => Ok(pg_constraint(&described(transaction, hint).await?)),
-        "pg_tables" => Ok(pg_tables(&described(transaction, hint).await?)),
-        "pg_type" => Ok(pg_type()),
-        "pg_database" => Ok(pg_database(transaction.database())),
-        "pg_settings" => Ok(pg_settings(settings)),
-        other => empty(other).ok_or_else(|| SqlError::undefined_table(format!("{schema}.{other}"))),
-    }
+    let mut found = match name {
+        "pg_namespace" => pg_namespace(&schemas(transaction).await?),
+        "pg_class" => pg_class(&described(transaction, hint).await?),
+        "pg_attribute" => pg_attribute(&described(transaction, hint).await?),
+        "pg_constraint" => pg_constraint(&described(transaction, hint).await?),
+        "pg_tables" => pg_tables(&described(transaction, hint).await?),
+        "pg_type" => pg_type(),
+        "pg_database" => pg_database(transaction.database()),
+        "pg_settings" => pg_settings(settings),
+        other => empty(other)
+            .or_else(|| objects::table(other))
+            .ok_or_else(|| SqlError::undefined_table(format!("{schema}.{other}")))?,
+    };
+    objects::complete(name, &mut found);
+    Ok(found)
 }
 
 async fn schemas(transaction: &mut Transaction) -> Result<BTreeSet<String>, SqlError> {

@@ -6,16 +6,19 @@ mod catalog;
 mod engine;
 mod evaluate;
 mod functions;
+mod objects;
 mod scan_names;
 
 use moraine_tables::Value;
 use postgres_types::Type;
 use sqlparser::ast::Query;
 
-use crate::errors::SqlError;
+use crate::errors::{SqlError, state};
 use crate::transaction::Transaction;
 
-pub(crate) use scan_names::is_about_the_system;
+pub(crate) use catalog::{VirtualTable, relations};
+pub(crate) use functions::version;
+pub(crate) use scan_names::{is_about_the_system, system_name};
 
 /// A whole result in memory.
 #[derive(Debug, Clone, Default)]
@@ -43,4 +46,19 @@ pub(crate) async fn run(
     engine::Engine { transaction, context }
         .query(query, &engine::Outer::none())
         .await
+}
+
+/// A system relation with the rows for all tables of the database; `None` for one that is not offered.
+pub(crate) async fn system_table(
+    transaction: &mut Transaction,
+    schema: &str,
+    name: &str,
+    settings: &[(&'static str, String)],
+) -> Result<Option<VirtualTable>, SqlError> {
+    let everything = scan_names::Hint::default();
+    match catalog::table(transaction, schema, name, &everything, settings).await {
+        Ok(table) => Ok(Some(table)),
+        Err(error) if error.state == state::UNDEFINED_TABLE => Ok(None),
+        Err(error) => Err(error),
+    }
 }

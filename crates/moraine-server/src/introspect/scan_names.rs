@@ -24,9 +24,18 @@ pub(super) fn system_relation(name: &ObjectName) -> Option<(&'static str, String
         .map(fold)
         .collect();
     match parts.as_slice() {
-        [table] if table.starts_with("pg_") => Some(("pg_catalog", table.clone())),
-        [schema, table] if schema == "pg_catalog" => Some(("pg_catalog", table.clone())),
-        [schema, table] if schema == "information_schema" => Some(("information_schema", table.clone())),
+        [table] => system_name(None, table),
+        [schema, table] => system_name(Some(schema), table),
+        _ => None,
+    }
+}
+
+/// The schema and name of a system relation; `None` for any other name.
+pub(crate) fn system_name(schema: Option<&str>, table: &str) -> Option<(&'static str, String)> {
+    match schema {
+        None if table.starts_with("pg_") => Some(("pg_catalog", table.to_owned())),
+        Some("pg_catalog") => Some(("pg_catalog", table.to_owned())),
+        Some("information_schema") => Some(("information_schema", table.to_owned())),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ use pgwire::messages::data::DataRow;
 use postgres_types::Type;
 
 use super::control::Control;
+use super::general::General;
 use super::run::{Framing, bind};
 use super::{Block, PendingCopy, Session};
 use crate::bind::{Bound, Output};
@@ -30,7 +31,8 @@ pub(crate) struct Description {
 /// What became of an Execute.
 #[derive(Debug)]
 pub(crate) enum Executed {
-    Rows(Vec<DataRow>),
+    /// Rows, and the command's tag without their number.
+    Rows(Vec<DataRow>, String),
     /// A command's tag.
     Command(String),
     Began(String),
@@ -96,7 +98,14 @@ impl Session {
             transaction,
             &self.temporary,
         )
-        .await?;
+        .await;
+        let bound = match (bound, General::of(parsed)) {
+            (Ok(bound), _) => bound,
+            (Err(error), Some(general)) if general.takes(&error) => {
+                return self.describe_general(&general, transaction).await;
+            }
+            (Err(error), _) => return Err(error),
+        };
         let outputs = match bound {
             Bound::Select(select) => select.outputs,
             _ => Vec::new(),
@@ -254,8 +263,9 @@ fn answer(mut kept: KeptWire) -> Executed {
             data,
         };
     }
-    if tag.starts_with("SELECT") || tag.starts_with("SHOW") {
-        return Executed::Rows(rows);
+    if !rows.is_empty() || tag.starts_with("SELECT") || tag.starts_with("SHOW") {
+        let verb = tag.rsplit_once(' ').map_or(tag.as_str(), |(verb, _)| verb);
+        return Executed::Rows(rows, verb.to_owned());
     }
     Executed::Command(tag)
 }

@@ -3,6 +3,7 @@
 
 mod control;
 pub(crate) mod extended;
+mod general;
 pub(crate) mod run;
 pub(crate) mod settings;
 mod tables;
@@ -26,6 +27,7 @@ use crate::transaction::Transaction;
 use crate::turns::Client;
 use crate::wire::{Failure, KeptWire, Wire};
 use settings::Settings;
+pub(crate) use tables::SessionTables;
 
 /// The temporary tables of a session by name.
 pub(crate) type TemporaryTables = BTreeMap<String, Arc<TemporaryTable>>;

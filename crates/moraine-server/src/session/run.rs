@@ -9,6 +9,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::CopyInResponse;
 
 use super::control::Control;
+use super::general::General;
 use super::tables::SessionTables;
 use super::{Block, Session, TemporaryTables};
 use crate::bind::{Binder, Bound, CopyFormat, CopyIn, Insert, SessionNames, Source, TableName, Tables};
@@ -181,8 +182,23 @@ impl Session {
         }
         transaction.opens_with(parsed);
         let names = self.names();
-        let bound = bind(parsed, parameters, names, transaction, &self.temporary).await?;
-        self.bound(bound, framing, transaction, wire).await
+        let bound = bind(
+            parsed,
+            Arc::clone(&parameters),
+            names,
+            transaction,
+            &self.temporary,
+        )
+        .await;
+        match (bound, General::of(parsed)) {
+            (Ok(bound), _) => self.bound(bound, framing, transaction, wire).await,
+            (Err(error), Some(general)) if general.takes(&error) => {
+                self.general(&general, &parameters, framing, transaction, wire)
+                    .await?;
+                Ok(None)
+            }
+            (Err(error), _) => Err(error.into()),
+        }
     }
 
     async fn bound(

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::errors::{SqlError, state};
 use crate::lakes::DEFAULT_SCHEMA;
 
-/// The version told to clients: they decide by it what they may ask. The catalogs served are those of PostgreSQL 15.
-pub(crate) const SERVER_VERSION: &str = "15.0";
+/// The version told to clients: they decide by it what they may ask. The catalogs served are those of PostgreSQL 14.
+pub(crate) const SERVER_VERSION: &str = "14.0";
 
 /// Whether transactions that do not say so themselves may write.
 const READ_ONLY: &str = "default_transaction_read_only";
@@ -44,7 +44,7 @@ const KNOWN: [(&str, &str, Writable); 24] = [
     ("search_path", DEFAULT_SCHEMA, Writable::Freely),
     ("server_encoding", "UTF8", Writable::Never),
     ("server_version", SERVER_VERSION, Writable::Never),
-    ("server_version_num", "150000", Writable::Never),
+    ("server_version_num", "140000", Writable::Never),
     (
         "standard_conforming_strings",
         "on",
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(settings.set("timezone", "UTC"), Ok(()));
         assert_eq!(settings.set("server_version", "16").unwrap_err().state, "55P02");
         assert_eq!(settings.set("no_such_thing", "1").unwrap_err().state, "42704");
-        assert_eq!(settings.get("server_version").unwrap(), "15.0");
+        assert_eq!(settings.get("server_version").unwrap(), "14.0");
     }
 
     #[test]

@@ -14,11 +14,12 @@ use crate::transaction::Transaction;
 /// The schema temporary tables can be named in.
 const TEMPORARY_SCHEMA: &str = "pg_temp";
 
-pub(super) struct SessionTables<'a> {
-    pub(super) transaction: &'a mut Transaction,
-    pub(super) temporary: &'a TemporaryTables,
+/// The tables of one session and its transaction.
+pub(crate) struct SessionTables<'a> {
+    pub(crate) transaction: &'a mut Transaction,
+    pub(crate) temporary: &'a TemporaryTables,
     /// The schema of unqualified names.
-    pub(super) schema: String,
+    pub(crate) schema: String,
 }
 
 #[async_trait]

@@ -109,7 +109,20 @@ impl Session {
                     pid: self.pid,
                     settings: &settings,
                 };
-                introspect::run(query, transaction, &context).await.map(Some)
+                match introspect::run(query, transaction, &context).await {
+                    // What the small engine does not have, the query engine may.
+                    Err(error)
+                        if matches!(
+                            error.state,
+                            state::FEATURE_NOT_SUPPORTED
+                                | state::UNDEFINED_TABLE
+                                | state::UNDEFINED_PARAMETER
+                        ) =>
+                    {
+                        Ok(None)
+                    }
+                    answered => answered.map(Some),
+                }
             }
             _ => Ok(None),
         }

@@ -6,6 +6,6 @@ pub(crate) mod encode;
 pub(crate) mod literal;
 pub(crate) mod numeric;
 pub(crate) mod parameters;
-pub(crate) mod parse;
-pub(crate) mod temporal;
 pub(crate) mod types;
+
+pub(crate) use moraine_sql::text::{parse, temporal};

@@ -56,6 +56,12 @@ impl Parameters {
         }
     }
 
+    /// The types the client declared, by position; none while they are being learned.
+    pub(crate) fn declared(&self) -> Vec<Option<Type>> {
+        let values = self.values.iter().flatten();
+        values.map(|value| value.declared.clone()).collect()
+    }
+
     /// 42P02 when there is no parameter of this position.
     pub(crate) fn check(&self, index: usize) -> Result<(), SqlError> {
         match &self.values {

@@ -11,6 +11,8 @@ mod extended;
 mod introspection;
 mod lakes;
 mod literals;
+mod psql;
+mod queries;
 mod races;
 mod refusals;
 mod server;

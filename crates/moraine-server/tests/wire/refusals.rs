@@ -3,67 +3,38 @@
 use crate::client::TestServer;
 
 /// Statements, and what the refusal must name.
-const UNSUPPORTED: [(&str, &str); 30] = [
+const UNSUPPORTED: [(&str, &str); 19] = [
+    ("SELECT * INTO x FROM ducklake_table", "SELECT INTO"),
     (
-        "SELECT * FROM ducklake_table t JOIN ducklake_schema s ON t.schema_id = s.schema_id",
-        "JOIN",
-    ),
-    ("SELECT * FROM ducklake_table, ducklake_schema", "JOIN"),
-    (
-        "SELECT schema_id, count(*) FROM ducklake_table GROUP BY schema_id",
-        "GROUP BY",
-    ),
-    ("SELECT DISTINCT schema_id FROM ducklake_table", "DISTINCT"),
-    (
-        "SELECT count(*) FROM ducklake_table HAVING count(*) > 1",
-        "HAVING",
-    ),
-    (
-        "SELECT row_number() OVER () FROM ducklake_table",
-        "window function row_number",
-    ),
-    ("SELECT lower(table_name) FROM ducklake_table", "function lower"),
-    ("SELECT sum(table_id) FROM ducklake_table", "function sum"),
-    ("SELECT table_id + 1 FROM ducklake_table", "table_id + 1"),
-    ("SELECT * FROM ducklake_table WHERE table_name LIKE 'x%'", "LIKE"),
-    (
-        "SELECT * FROM ducklake_table UNION ALL SELECT * FROM ducklake_table",
-        "UNION",
-    ),
-    ("WITH x AS (SELECT 1) SELECT * FROM ducklake_table", "WITH"),
-    ("SELECT * FROM ducklake_table FOR UPDATE", "FOR UPDATE"),
-    (
-        "SELECT * FROM ducklake_table WHERE table_id IN (SELECT table_id FROM ducklake_column)",
-        "subquery",
+        "SELECT * FROM ducklake_table TABLESAMPLE SYSTEM (1)",
+        "TABLESAMPLE",
     ),
     (
         "SELECT * FROM ducklake_table WHERE table_name = 'x' COLLATE \"de_DE\"",
-        "COLLATE",
+        "collation \"de_DE\"",
     ),
     (
-        "INSERT INTO ducklake_metadata SELECT 'a', 'b', NULL, NULL",
-        "INSERT",
+        "SELECT 1 FROM ducklake_table a WHERE (table_id, 1) < (2, 2)",
+        "rows compared by <",
     ),
     (
-        "INSERT INTO ducklake_metadata VALUES ('a', lower('B'), NULL, NULL)",
-        "function lower",
+        "SELECT table_id FROM ducklake_table FETCH FIRST 1 ROW WITH TIES",
+        "WITH TIES",
     ),
     (
-        "INSERT INTO ducklake_metadata VALUES ('a', 'b', NULL, NULL) ON CONFLICT DO NOTHING",
-        "ON clash",
+        "SELECT 1 FROM ducklake_table WHERE table_id = ANY($1)",
+        "a parameter of an array type",
     ),
     (
-        "INSERT INTO ducklake_metadata VALUES ('a', 'b', NULL, NULL) RETURNING key",
-        "RETURNING",
+        "SELECT * FROM elsewhere.public.ducklake_table a JOIN ducklake_schema b ON true",
+        "elsewhere",
     ),
+    ("INSERT INTO ducklake_metadata DEFAULT VALUES", "DEFAULT VALUES"),
     (
-        "UPDATE ducklake_metadata SET value = value || 'x'",
-        "value || 'x'",
+        "UPDATE ducklake_metadata SET (key, value) = (SELECT 'a', 'b')",
+        "SET",
     ),
-    (
-        "DELETE FROM ducklake_table USING ducklake_schema WHERE true",
-        "USING",
-    ),
+    ("CREATE TABLE orders AS SELECT 1", "CREATE TABLE"),
     ("ALTER TABLE ducklake_table ADD COLUMN x BIGINT", "ALTER TABLE"),
     ("CREATE TABLE orders (a BIGINT)", "orders"),
     ("CREATE INDEX i ON ducklake_table (table_id)", "CREATE INDEX"),
@@ -72,7 +43,10 @@ const UNSUPPORTED: [(&str, &str); 30] = [
     ("SAVEPOINT a", "SAVEPOINT"),
     ("LISTEN x", "LISTEN"),
     ("SET TRANSACTION SNAPSHOT '1'", "SNAPSHOT"),
-    ("SELECT pg_export_snapshot()", "pg_export_snapshot"),
+    (
+        "MERGE INTO ducklake_table USING ducklake_schema ON true WHEN MATCHED THEN DELETE",
+        "MERGE",
+    ),
 ];
 
 #[tokio::test]
@@ -97,6 +71,7 @@ async fn names_that_mean_nothing_have_their_own_errors() {
         ("SELECT * FROM ducklake_inlined_data_1_1", "42P01"),
         ("SELECT * FROM ducklake_inlined_data_01_1", "42P01"),
         ("SELECT * FROM elsewhere.public.ducklake_table", "0A000"),
+        ("SELECT pg_export_snapshot()", "42883"),
         ("SELECT nope FROM ducklake_table", "42703"),
         ("SELECT ducklake_table.nope FROM ducklake_table", "42703"),
         ("SELECT x.table_id FROM ducklake_table", "42P01"),

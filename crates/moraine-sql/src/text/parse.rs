@@ -8,7 +8,7 @@ use super::temporal;
 
 /// Why a text is no value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ParseError {
+pub enum ParseError {
     /// Not of the type's form: 22P02.
     Syntax,
     /// Of the form, but beyond what the type holds: 22003.
@@ -16,7 +16,10 @@ pub(crate) enum ParseError {
 }
 
 /// Reads the text of a value of the given type.
-pub(crate) fn parse(text: &str, column_type: ColumnType) -> Result<Value, ParseError> {
+///
+/// # Errors
+/// [`ParseError::Syntax`] and [`ParseError::Range`].
+pub fn parse(text: &str, column_type: ColumnType) -> Result<Value, ParseError> {
     let syntax = ParseError::Syntax;
     Ok(match column_type {
         ColumnType::Text => Value::Text(text.into()),

@@ -6,17 +6,19 @@ use moraine_tables::text::{civil_from_days, days_from_civil, render_time};
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
 const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
-pub(crate) const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
+/// Microseconds of a day of 24 hours.
+pub const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 /// Days from 1970-01-01 to 2000-01-01, where Postgres's binary dates begin.
-pub(crate) const POSTGRES_EPOCH_DAYS: i32 = 10_957;
-pub(crate) const POSTGRES_EPOCH_MICROS: i64 = POSTGRES_EPOCH_DAYS as i64 * MICROS_PER_DAY;
+pub const POSTGRES_EPOCH_DAYS: i32 = 10_957;
+/// Microseconds from 1970-01-01 to 2000-01-01.
+pub const POSTGRES_EPOCH_MICROS: i64 = POSTGRES_EPOCH_DAYS as i64 * MICROS_PER_DAY;
 /// The largest year any of the types can name; longer digits are no year.
 const YEAR_MAX: i64 = 300_000;
 /// The largest offset from UTC Postgres accepts.
 const OFFSET_SECONDS_MAX: i32 = 16 * 3_600;
 
 /// Reads `YYYY-MM-DD`, optionally followed by `BC` or `(BC)`, `infinity` and `-infinity`.
-pub(crate) fn parse_date(text: &str) -> Option<i32> {
+pub fn parse_date(text: &str) -> Option<i32> {
     match text.trim() {
         "infinity" => return Some(i32::MAX),
         "-infinity" => return Some(i32::MIN),
@@ -48,7 +50,7 @@ fn digits(text: &str, max: i64) -> Option<i64> {
 }
 
 /// Reads `HH:MM[:SS[.ffffff]]` as microseconds since midnight; `24:00:00` is the end of the day.
-pub(crate) fn parse_time(text: &str) -> Option<i64> {
+pub fn parse_time(text: &str) -> Option<i64> {
     let mut parts = text.trim().splitn(3, ':');
     let hours = digits(parts.next()?, 24)?;
     let minutes = digits(parts.next()?, 59)?;
@@ -118,13 +120,13 @@ fn split_offset(text: &str) -> Option<(&str, Option<i32>)> {
 }
 
 /// Reads a time with an offset from UTC (none means UTC): microseconds since midnight and seconds east.
-pub(crate) fn parse_time_tz(text: &str) -> Option<(i64, i32)> {
+pub fn parse_time_tz(text: &str) -> Option<(i64, i32)> {
     let (time, offset) = split_offset(text)?;
     Some((parse_time(time)?, offset.unwrap_or(0)))
 }
 
 /// Reads a timestamp: microseconds since 1970 and the offset it carried, if any.
-pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, Option<i32>)> {
+pub fn parse_timestamp(text: &str) -> Option<(i64, Option<i32>)> {
     let text = text.trim();
     match text {
         "infinity" => return Some((i64::MAX, None)),
@@ -149,7 +151,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, Option<i32>)> {
 }
 
 /// The same instant in UTC for a timestamp that may carry an offset.
-pub(crate) fn parse_timestamp_tz(text: &str) -> Option<i64> {
+pub fn parse_timestamp_tz(text: &str) -> Option<i64> {
     let (micros, offset) = parse_timestamp(text)?;
     if micros == i64::MAX || micros == i64::MIN {
         return Some(micros);
@@ -159,7 +161,7 @@ pub(crate) fn parse_timestamp_tz(text: &str) -> Option<i64> {
 
 /// Reads an interval: number and unit pairs (`1 months 2 days 3000000 microseconds`, `1 year 2 mons`) with an optional
 /// clock part (`-04:05:06.7`). Months, days, microseconds.
-pub(crate) fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
+pub fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
     let (mut months, mut days, mut micros) = (0i64, 0i64, 0i64);
     let mut words = text.split_whitespace().peekable();
     words.peek()?;
@@ -209,7 +211,7 @@ fn parse_clock(text: &str) -> Option<i64> {
 }
 
 /// `YYYY-MM-DD`, with ` BC` before year 1.
-pub(crate) fn format_date(days: i32) -> String {
+pub fn format_date(days: i32) -> String {
     match days {
         i32::MAX => "infinity".to_owned(),
         i32::MIN => "-infinity".to_owned(),
@@ -230,7 +232,7 @@ fn date_and_era(days: i64) -> (String, &'static str) {
 }
 
 /// An ISO timestamp; `zone` is appended (`+00` for instants).
-pub(crate) fn format_timestamp(micros: i64, zone: &str) -> String {
+pub fn format_timestamp(micros: i64, zone: &str) -> String {
     match micros {
         i64::MAX => "infinity".to_owned(),
         i64::MIN => "-infinity".to_owned(),
@@ -245,7 +247,7 @@ pub(crate) fn format_timestamp(micros: i64, zone: &str) -> String {
 }
 
 /// Postgres's interval output: `1 year 2 mons 3 days 04:05:06.7`.
-pub(crate) fn format_interval(months: i32, days: i32, micros: i64) -> String {
+pub fn format_interval(months: i32, days: i32, micros: i64) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut unit = |amount: i64, one: &str, many: &str| {
         if amount != 0 {

@@ -1,0 +1,266 @@
+//! Where Postgres and DataFusion plan an expression differently: the names of types, and what a literal or a parameter
+//! without a type means beside something that has one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use moraine_tables::ColumnType;
+use sqlparser::ast::{BinaryOperator, DataType as SqlDataType, ExactNumberInfo, TimezoneInfo};
+
+use crate::error::QueryError;
+use crate::functions;
+use crate::types::SqlType;
+use crate::values;
+
+/// Digits of a numeric of which nothing is said: as many as fit on both sides of the point.
+const NUMERIC_PLAIN: ColumnType = ColumnType::Numeric {
+    precision: 38,
+    scale: 10,
+};
+
+/// Types by the names Postgres gives them.
+#[derive(Debug)]
+pub(crate) struct PostgresTypes;
+
+impl TypePlanner for PostgresTypes {
+    fn plan_type_field(&self, sql_type: &SqlDataType) -> Result<Option<FieldRef>> {
+        Ok(named(sql_type).map(|sql_type| Arc::new(sql_type.field("", true))))
+    }
+}
+
+/// The type a name of SQL stands for, where DataFusion reads it otherwise or not at all.
+fn named(sql_type: &SqlDataType) -> Option<SqlType> {
+    let with_zone = |zone: &TimezoneInfo| matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz);
+    Some(SqlType::Column(match sql_type {
+        SqlDataType::Uuid => ColumnType::Uuid,
+        SqlDataType::Bytea => ColumnType::Bytes,
+        SqlDataType::JSON
+        | SqlDataType::JSONB
+        | SqlDataType::Text
+        | SqlDataType::Varchar(None)
+        | SqlDataType::CharVarying(None)
+        | SqlDataType::CharacterVarying(None) => ColumnType::Text,
+        SqlDataType::Timestamp(_, zone) if with_zone(zone) => ColumnType::TimestampTz,
+        SqlDataType::Timestamp(..) => ColumnType::Timestamp,
+        SqlDataType::Time(_, zone) if with_zone(zone) => ColumnType::TimeTz,
+        SqlDataType::Time(..) => ColumnType::Time,
+        SqlDataType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => ColumnType::Float32,
+        SqlDataType::Float(_) => ColumnType::Float64,
+        SqlDataType::Numeric(ExactNumberInfo::None)
+        | SqlDataType::Decimal(ExactNumberInfo::None)
+        | SqlDataType::Dec(ExactNumberInfo::None) => NUMERIC_PLAIN,
+        SqlDataType::Regclass => return Some(SqlType::RegClass),
+        SqlDataType::Custom(name, _) => return custom(&name.to_string()),
+        _ => return None,
+    }))
+}
+
+/// The type a name of SQL stands for.
+pub(crate) fn sql_type(written: &SqlDataType) -> Option<SqlType> {
+    let plain = match written {
+        SqlDataType::Bool | SqlDataType::Boolean => ColumnType::Bool,
+        SqlDataType::SmallInt(_) | SqlDataType::Int2(_) => ColumnType::Int16,
+        SqlDataType::Int(_) | SqlDataType::Integer(_) | SqlDataType::Int4(_) => ColumnType::Int32,
+        SqlDataType::BigInt(_) | SqlDataType::Int8(_) => ColumnType::Int64,
+        SqlDataType::Real | SqlDataType::Float4 => ColumnType::Float32,
+        SqlDataType::DoublePrecision | SqlDataType::Double(_) | SqlDataType::Float8 => ColumnType::Float64,
+        SqlDataType::Date => ColumnType::Date,
+        SqlDataType::Interval { .. } => ColumnType::Interval,
+        SqlDataType::Varchar(_) | SqlDataType::CharacterVarying(_) | SqlDataType::CharVarying(_) => {
+            ColumnType::Text
+        }
+        SqlDataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision, scale))
+        | SqlDataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => ColumnType::Numeric {
+            precision: u8::try_from(*precision).ok()?,
+            scale: i8::try_from(*scale).ok()?,
+        },
+        other => return named(other),
+    };
+    Some(SqlType::Column(plain))
+}
+
+fn custom(name: &str) -> Option<SqlType> {
+    let name = name.to_lowercase();
+    let bare = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    Some(match bare.trim_matches('"') {
+        "oid" | "regproc" | "regprocedure" | "regnamespace" | "regrole" | "xid" => SqlType::Oid,
+        "regclass" => SqlType::RegClass,
+        "regtype" => SqlType::RegType,
+        "name" => SqlType::Name,
+        "char" => SqlType::Char,
+        "tid" => SqlType::Tid,
+        "text" | "varchar" | "bpchar" => SqlType::Column(ColumnType::Text),
+        "uuid" => SqlType::Column(ColumnType::Uuid),
+        "int2" => SqlType::Column(ColumnType::Int16),
+        "int4" => SqlType::Column(ColumnType::Int32),
+        "int8" => SqlType::Column(ColumnType::Int64),
+        "float4" => SqlType::Column(ColumnType::Float32),
+        "float8" => SqlType::Column(ColumnType::Float64),
+        "bool" => SqlType::Column(ColumnType::Bool),
+        "timestamptz" => SqlType::Column(ColumnType::TimestampTz),
+        "timestamp" => SqlType::Column(ColumnType::Timestamp),
+        "timetz" => SqlType::Column(ColumnType::TimeTz),
+        "numeric" => SqlType::Column(NUMERIC_PLAIN),
+        "int2vector" | "oidvector" | "_text" => SqlType::Array,
+        _ => return None,
+    })
+}
+
+/// The types parameters were found to have, by their number from 0.
+#[derive(Debug, Default)]
+pub(crate) struct Learned(Mutex<BTreeMap<usize, SqlType>>);
+
+impl Learned {
+    /// Remembers the first type a parameter is found to have.
+    pub(crate) fn learn(&self, id: &str, field: &Field) {
+        if let (Some(index), Ok(sql_type)) = (parameter_index(id), SqlType::of_field(field)) {
+            let mut learned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            learned.entry(index).or_insert(sql_type);
+        }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<SqlType> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&index)
+            .copied()
+    }
+}
+
+/// The position of the parameter `$n`, from 0.
+pub(crate) fn parameter_index(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// Plans operators between something with a type and something without.
+#[derive(Debug)]
+pub(crate) struct UnknownOperands(pub(crate) Arc<Learned>);
+
+impl ExprPlanner for UnknownOperands {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if matches!(
+            expr.op,
+            BinaryOperator::And | BinaryOperator::Or | BinaryOperator::StringConcat
+        ) {
+            return Ok(PlannerResult::Original(expr));
+        }
+        if is_unknown(&expr.left) {
+            if let Ok((_, field)) = expr.right.to_field(schema) {
+                expr.left = self.typed(expr.left, &beside(&expr.op, &field, true))?;
+            }
+        } else if is_unknown(&expr.right)
+            && let Ok((_, field)) = expr.left.to_field(schema)
+        {
+            expr.right = self.typed(expr.right, &beside(&expr.op, &field, false))?;
+        }
+        refuse_mixed(&expr, schema)?;
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+impl UnknownOperands {
+    fn typed(&self, expr: Expr, field: &FieldRef) -> Result<Expr> {
+        if let Expr::Placeholder(Placeholder { id, .. }) = &expr {
+            if field.data_type() != &DataType::Null {
+                self.0.learn(id, field);
+            }
+            let known = parameter_index(id).and_then(|index| self.0.get(index));
+            let field = known.map(|known| Arc::new(known.field("", true)));
+            return Ok(Expr::Placeholder(Placeholder::new_with_field(id.clone(), field)));
+        }
+        typed_literal(expr, field)
+    }
+}
+
+/// Postgres has no comparison of text with anything else, and neither coerces to the other.
+fn refuse_mixed(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    let compares = matches!(
+        expr.op,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+    );
+    let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+        return Ok(());
+    };
+    let text = |data_type: &DataType| {
+        matches!(
+            data_type,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+        )
+    };
+    let plain = |data_type: &DataType| {
+        data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
+    };
+    if compares && ((text(&left) && plain(&right)) || (plain(&left) && text(&right))) {
+        let name = |data_type: &DataType| {
+            SqlType::of_arrow(data_type).map_or_else(|_| data_type.to_string(), SqlType::sql_name)
+        };
+        let call = format!("\"{} {} {}\"", name(&left), expr.op, name(&right));
+        return Err(QueryError::UndefinedFunction { name: call }.wrapped());
+    }
+    Ok(())
+}
+
+/// The type something without one takes beside an operand: its own, but an interval is what is added to an instant.
+fn beside(op: &BinaryOperator, field: &FieldRef, left: bool) -> FieldRef {
+    let instant = matches!(
+        field.data_type(),
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Time64(_)
+    );
+    let adds = matches!(op, BinaryOperator::Plus) || (matches!(op, BinaryOperator::Minus) && left);
+    if instant && adds {
+        return Arc::new(SqlType::Column(ColumnType::Interval).field("", true));
+    }
+    Arc::clone(field)
+}
+
+/// A quoted literal, or a parameter of which nothing is known yet.
+pub(crate) fn is_unknown(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Literal(ScalarValue::Utf8(Some(_)), None) | Expr::Placeholder(Placeholder { field: None, .. })
+    )
+}
+
+/// A quoted literal as a value of the field's type; 22P02 when it is none. Anything else is left alone.
+pub(crate) fn typed_literal(expr: Expr, field: &FieldRef) -> Result<Expr> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), None) = &expr else {
+        return Ok(expr);
+    };
+    let Ok(sql_type) = SqlType::of_field(field) else {
+        return Ok(expr);
+    };
+    if matches!(sql_type.column_type(), ColumnType::Text) {
+        return Ok(expr);
+    }
+    let parsed = match sql_type {
+        SqlType::Column(ColumnType::Numeric { .. }) => {
+            // Beside a decimal a literal keeps the digits it has.
+            let scale = text
+                .split_once('.')
+                .map_or(0, |(_, fraction)| fraction.trim_end().len());
+            let wide = SqlType::Column(ColumnType::Numeric {
+                precision: 38,
+                scale: i8::try_from(scale.min(38)).unwrap_or(38),
+            });
+            functions::parsed(text, wide).and_then(|value| values::scalar(&value, wide))
+        }
+        sql_type => functions::parsed(text, sql_type).and_then(|value| values::scalar(&value, sql_type)),
+    };
+    let scalar = parsed.map_err(QueryError::wrapped)?;
+    Ok(Expr::Literal(scalar, None))
+}

@@ -1,0 +1,58 @@
+//! The functions Postgres clients use and DataFusion does not have, or has otherwise.
+
+mod row;
+mod session;
+mod system;
+mod texts;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+
+pub use session::{NamedRelation, SessionFacts};
+pub(crate) use texts::{
+    parse, parsed, regclass_of_text, regclass_text, regtype_of_text, regtype_text, text_of,
+    tid_text_function, timezone, to_integer,
+};
+
+/// Functions by name.
+pub(crate) type Functions = HashMap<String, Arc<ScalarUDF>>;
+
+/// Functions of DataFusion that Postgres has under the same name with another meaning, or does not have at all where a
+/// client would be misled.
+const OTHERWISE: &[&str] = &[
+    "to_char",
+    "to_date",
+    "to_local_time",
+    "to_time",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
+    "version",
+];
+
+/// Whether DataFusion's function of this name must not be used.
+pub(crate) fn is_otherwise(name: &str) -> bool {
+    OTHERWISE.contains(&name)
+}
+
+/// The functions that are the same in every session.
+pub(crate) fn shared() -> Functions {
+    let mut functions = Functions::new();
+    for function in system::functions().into_iter().chain(texts::functions()) {
+        functions.insert(function.name().to_owned(), function);
+    }
+    functions
+}
+
+/// The functions that speak about the session.
+pub(crate) fn of_session(facts: &Arc<SessionFacts>) -> Functions {
+    session::functions(facts)
+        .into_iter()
+        .map(|function| (function.name().to_owned(), function))
+        .collect()
+}

@@ -1,0 +1,322 @@
+//! Text from values and values from text as Postgres does it, quoting, and the few conversions whose rounding or zone
+//! differs from DataFusion's.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::ScalarUDF;
+use moraine_tables::{ColumnType, Value};
+
+use super::row::function;
+use super::session::SessionFacts;
+use crate::error::{InputError, QueryError};
+use crate::text;
+use crate::text::parse::ParseError;
+use crate::types::SqlType;
+
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let text_type = ColumnType::Text;
+    vec![
+        timezone(ColumnType::Timestamp),
+        function("quote_ident", text_type, (1, 1), |arguments| {
+            quoted(arguments, quote_ident)
+        }),
+        function("quote_literal", text_type, (1, 1), |arguments| {
+            quoted(arguments, quote_literal)
+        }),
+        function("quote_nullable", text_type, (1, 1), |arguments| {
+            match arguments.first().and_then(text::format) {
+                Some(value) => Ok(Value::text(quote_literal(&value))),
+                None => Ok(Value::text("NULL")),
+            }
+        }),
+        function("format_type", text_type, (2, 2), |arguments| {
+            let modifier = match arguments.get(1) {
+                Some(Value::Int32(modifier)) => Some(i64::from(*modifier)),
+                Some(Value::Int64(modifier)) => Some(*modifier),
+                _ => None,
+            };
+            Ok(match arguments.first() {
+                Some(Value::Int64(oid)) => Value::text(format_type(*oid, modifier)),
+                Some(Value::Int32(oid)) => Value::text(format_type(i64::from(*oid), modifier)),
+                _ => Value::Null,
+            })
+        }),
+    ]
+}
+
+fn quoted(arguments: &[Value], quote: fn(&str) -> String) -> Result<Value, QueryError> {
+    Ok(arguments
+        .first()
+        .and_then(text::format)
+        .map_or(Value::Null, |value| Value::text(quote(&value))))
+}
+
+fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+fn quote_literal(value: &str) -> String {
+    let escaped = value.replace('\'', "''");
+    if escaped.contains('\\') {
+        format!(" E'{}'", escaped.replace('\\', "\\\\"))
+    } else {
+        format!("'{escaped}'")
+    }
+}
+
+/// Reads the text of a value.
+pub(crate) fn read(value: &str, column_type: ColumnType) -> Result<Value, InputError> {
+    text::parse::parse(value, column_type).map_err(|error| match error {
+        ParseError::Syntax => InputError::Syntax {
+            type_name: SqlType::Column(column_type).sql_name(),
+            text: value.to_owned(),
+        },
+        ParseError::Range => InputError::Range {
+            type_name: SqlType::Column(column_type).sql_name(),
+            text: value.to_owned(),
+        },
+    })
+}
+
+/// `x::text` for everything that DataFusion would write otherwise.
+pub(crate) fn text_of() -> Arc<ScalarUDF> {
+    function("text", ColumnType::Text, (1, 1), |arguments| {
+        Ok(match arguments.first() {
+            Some(Value::Bool(value)) => Value::text(if *value { "true" } else { "false" }),
+            Some(value) => text::format(value).map_or(Value::Null, Value::text),
+            None => Value::Null,
+        })
+    })
+}
+
+/// `x::text` of a row's number.
+fn tid_text(number: i64) -> String {
+    format!(
+        "({},{})",
+        number >> crate::TID_ITEM_BITS,
+        number & ((1 << crate::TID_ITEM_BITS) - 1)
+    )
+}
+
+/// `x::type` of a text.
+pub(crate) fn parse(sql_type: SqlType) -> Arc<ScalarUDF> {
+    let name = format!("parse_{}", sql_type.sql_name());
+    function(name, sql_type, (1, 1), move |arguments| {
+        let Some(Value::Text(value)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        parsed(value, sql_type)
+    })
+}
+
+/// The value a text is as an input of a type.
+pub(crate) fn parsed(value: &str, sql_type: SqlType) -> Result<Value, QueryError> {
+    match sql_type {
+        SqlType::Tid => {
+            let inner = value.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+            let parts = inner.and_then(|(inner, _)| inner.split_once(','));
+            let number = parts.and_then(|(page, item)| {
+                let page: i64 = page.trim().parse::<u32>().ok()?.into();
+                let item: i64 = item.trim().parse::<u16>().ok()?.into();
+                Some(page << crate::TID_ITEM_BITS | item)
+            });
+            number.map(Value::Int64).ok_or_else(|| {
+                InputError::Syntax {
+                    type_name: "tid".to_owned(),
+                    text: value.to_owned(),
+                }
+                .into()
+            })
+        }
+        SqlType::Array => Ok(Value::text(value)),
+        other => Ok(read(value, other.column_type())?),
+    }
+}
+
+/// `x::integer type` of a number with a fraction: floats round half to even, decimals half away from zero.
+pub(crate) fn to_integer(column_type: ColumnType) -> Arc<ScalarUDF> {
+    let name = format!("round_to_{}", column_type.sql_name());
+    function(name, column_type, (1, 1), move |arguments| {
+        let rounded = match arguments.first() {
+            Some(Value::Float32(value)) => format!("{:.0}", f64::from(*value).round_ties_even()),
+            Some(Value::Float64(value)) => format!("{:.0}", value.round_ties_even()),
+            Some(Value::Numeric(value)) => {
+                let whole = text::numeric::rescale(*value, 38, 0);
+                whole.map_or_else(|| value.to_string(), |whole| whole.to_string())
+            }
+            _ => return Ok(Value::Null),
+        };
+        let digits = rounded
+            .strip_prefix("-0")
+            .filter(|rest| rest.is_empty())
+            .map_or(rounded.as_str(), |_| "0");
+        let value = text::parse::parse(digits, column_type);
+        value.map_err(|_| {
+            InputError::Range {
+                type_name: column_type.sql_name(),
+                text: digits.to_owned(),
+            }
+            .into()
+        })
+    })
+}
+
+/// `x AT TIME ZONE 'UTC'`, the one zone there is.
+pub(crate) fn timezone(result: ColumnType) -> Arc<ScalarUDF> {
+    let name = match result {
+        ColumnType::TimestampTz => "timezone_of_local",
+        _ => "timezone",
+    };
+    function(name, result, (2, 2), move |arguments| {
+        if let Some(Value::Text(zone)) = arguments.first()
+            && !["utc", "gmt", "z", "zulu", "etc/utc", "+00", "0"].contains(&zone.to_lowercase().as_str())
+        {
+            return Err(QueryError::unsupported(format!(
+                "the time zone {zone}; use 'UTC'"
+            )));
+        }
+        Ok(match arguments.get(1) {
+            Some(Value::TimestampTz(micros)) => Value::Timestamp(*micros),
+            Some(Value::Timestamp(micros)) => Value::TimestampTz(*micros),
+            _ => Value::Null,
+        })
+    })
+}
+
+/// `'name'::regclass`.
+pub(crate) fn regclass_of_text(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
+    let facts = Arc::clone(facts);
+    function("regclass_in", SqlType::RegClass, (1, 1), move |arguments| {
+        let Some(Value::Text(name)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        if let Ok(oid) = name.parse::<u32>() {
+            return Ok(Value::Int64(i64::from(oid)));
+        }
+        let found = facts
+            .relation(name)
+            .map(|relation| Value::Int64(i64::from(relation.oid)));
+        found.ok_or_else(|| {
+            InputError::Relation {
+                name: name.to_string(),
+            }
+            .into()
+        })
+    })
+}
+
+/// `oid::regclass::text`.
+pub(crate) fn regclass_text(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
+    let facts = Arc::clone(facts);
+    function("regclass_out", ColumnType::Text, (1, 1), move |arguments| {
+        let Some(Value::Int64(oid)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        let found = facts
+            .relations
+            .iter()
+            .find(|relation| i64::from(relation.oid) == *oid);
+        Ok(match found {
+            Some(relation) if facts.is_searched(&relation.schema) => Value::text(quote_ident(&relation.name)),
+            Some(relation) => Value::text(format!(
+                "{}.{}",
+                quote_ident(&relation.schema),
+                quote_ident(&relation.name)
+            )),
+            None if *oid == 0 => Value::text("-"),
+            None => Value::text(oid.to_string()),
+        })
+    })
+}
+
+/// `'name'::regtype`.
+pub(crate) fn regtype_of_text() -> Arc<ScalarUDF> {
+    function("regtype_in", SqlType::RegType, (1, 1), |arguments| {
+        let Some(Value::Text(name)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        let bare = name
+            .trim()
+            .trim_start_matches("pg_catalog.")
+            .trim_matches('"')
+            .to_lowercase();
+        let found = TYPES
+            .iter()
+            .find(|(_, long, short)| *long == bare || *short == bare)
+            .map(|(oid, ..)| Value::Int64(*oid));
+        found.ok_or_else(|| QueryError::unsupported(format!("type {name}")))
+    })
+}
+
+/// `oid::regtype::text`.
+pub(crate) fn regtype_text() -> Arc<ScalarUDF> {
+    function("regtype_out", ColumnType::Text, (1, 1), |arguments| {
+        Ok(match arguments.first() {
+            Some(Value::Int64(oid)) => Value::text(format_type(*oid, None)),
+            _ => Value::Null,
+        })
+    })
+}
+
+/// Object ids of types with their long and short names. Source: PostgreSQL, `pg_type.dat`.
+const TYPES: &[(i64, &str, &str)] = &[
+    (16, "boolean", "bool"),
+    (17, "bytea", "bytea"),
+    (18, "\"char\"", "char"),
+    (19, "name", "name"),
+    (20, "bigint", "int8"),
+    (21, "smallint", "int2"),
+    (23, "integer", "int4"),
+    (25, "text", "text"),
+    (26, "oid", "oid"),
+    (27, "tid", "tid"),
+    (28, "xid", "xid"),
+    (700, "real", "float4"),
+    (701, "double precision", "float8"),
+    (1042, "character", "bpchar"),
+    (1043, "character varying", "varchar"),
+    (1082, "date", "date"),
+    (1083, "time without time zone", "time"),
+    (1114, "timestamp without time zone", "timestamp"),
+    (1184, "timestamp with time zone", "timestamptz"),
+    (1186, "interval", "interval"),
+    (1266, "time with time zone", "timetz"),
+    (1700, "numeric", "numeric"),
+    (2205, "regclass", "regclass"),
+    (2206, "regtype", "regtype"),
+    (2950, "uuid", "uuid"),
+];
+
+/// The name of a type by its number; a numeric's digits are in its modifier.
+fn format_type(oid: i64, modifier: Option<i64>) -> String {
+    let name = TYPES
+        .iter()
+        .find(|(known, ..)| *known == oid)
+        .map(|(_, long, _)| *long);
+    match (name, modifier) {
+        (Some("numeric"), Some(modifier)) if modifier >= 4 => {
+            format!("numeric({},{})", (modifier - 4) >> 16, (modifier - 4) & 0x7ff)
+        }
+        (Some(name), _) => name.to_owned(),
+        (None, _) if oid == 0 => "-".to_owned(),
+        (None, _) => "???".to_owned(),
+    }
+}
+
+/// `ctid::text`.
+pub(crate) fn tid_text_function() -> Arc<ScalarUDF> {
+    function("tid_out", ColumnType::Text, (1, 1), |arguments| {
+        Ok(match arguments.first() {
+            Some(Value::Int64(number)) => Value::text(tid_text(*number)),
+            _ => Value::Null,
+        })
+    })
+}

@@ -1,0 +1,43 @@
+//! Not a server and not a store: this crate answers any SELECT as Postgres would, over relations that somebody else has,
+//! through DataFusion. It knows no wire and no key.
+//!
+//! - [`Relations`] is what it asks of whoever has the data: columns by name, rows under a filter. Conditions that the
+//!   tables evaluate themselves are handed to them as [`moraine_tables::Filter`], so ids become key ranges.
+//!   [`CatalogRelations`] are the `ducklake_*` relations of one catalog transaction.
+//! - [`Engine::plan`] turns a parsed query into a [`Plan`]: the columns and parameters with their types. [`Plan::run`] gives
+//!   its [`Rows`] as they come; the scans run in the task that pulls them, so the transaction is only lent.
+//! - Postgres's dialect is met in four places: a rewrite of the parsed query, the types of literals and parameters that have
+//!   none of their own, casts and functions.
+//! - [`text`] is the text of values as Postgres reads and writes it.
+//!
+//! What it does not do as Postgres does: `avg` of integers is a double; `FOR UPDATE` is accepted and locks nothing, because
+//! transactions read at a pinned view and conflicts are found at commit; an array leaves as text.
+
+mod catalog;
+mod coerce;
+mod dialect;
+mod engine;
+mod error;
+mod functions;
+mod plan;
+mod provider;
+mod pushdown;
+mod relations;
+mod rewrite;
+mod run;
+pub mod text;
+mod types;
+mod values;
+
+pub use catalog::{CatalogRelations, relation_columns};
+pub use engine::{Engine, QUERY_MEMORY_BYTES_MAX};
+pub use error::{InputError, QueryError, RelationError};
+pub use functions::{NamedRelation, SessionFacts};
+pub use plan::Plan;
+pub use relations::{RelationName, Relations, Resolved, ScanRequest, ScanSink, ScannedRow, SqlColumn};
+pub use rewrite::{names_objects, relation_names};
+pub use run::Rows;
+pub use types::SqlType;
+
+/// Bits of a row's number that are the item of a `tid`; the others are the page.
+pub const TID_ITEM_BITS: u32 = 15;

@@ -1,0 +1,127 @@
+//! Which of a plan's conditions the tables can evaluate themselves, and what they are called there.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use moraine_tables::{ColumnType, CompareOp, Comparison, Value};
+
+use crate::relations::SqlColumn;
+use crate::types::SqlType;
+use crate::values;
+
+/// The comparison a condition is, if the tables have it. It holds for exactly the same rows.
+pub(crate) fn comparison(expr: &Expr, columns: &[SqlColumn]) -> Option<Comparison> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Or,
+            right,
+        }) => either(comparison(left, columns)?, comparison(right, columns)?),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let op = operator(*op)?;
+            match (left.as_ref(), right.as_ref()) {
+                (Expr::Column(_), Expr::Literal(literal, _)) => compare(left, op, literal, columns),
+                (Expr::Literal(literal, _), Expr::Column(_)) => compare(right, flipped(op), literal, columns),
+                _ => None,
+            }
+        }
+        Expr::IsNull(inner) => Some(Comparison::IsNull {
+            column: column(inner, columns)?,
+        }),
+        Expr::IsNotNull(inner) => Some(Comparison::IsNotNull {
+            column: column(inner, columns)?,
+        }),
+        Expr::InList(InList {
+            expr,
+            list,
+            negated: false,
+        }) => {
+            let column = column(expr, columns)?;
+            let values = list.iter().map(|item| match item {
+                Expr::Literal(literal, _) => value(literal, columns.get(column)?),
+                _ => None,
+            });
+            Some(Comparison::In {
+                column,
+                values: values.collect::<Option<Vec<_>>>()?,
+            })
+        }
+        // A truth value by itself.
+        Expr::Column(_) => boolean(expr, true, columns),
+        Expr::Not(inner) => boolean(inner, false, columns),
+        _ => None,
+    }
+}
+
+/// `c = 1 OR c = 2` is a list: DataFusion writes short lists that way.
+fn either(left: Comparison, right: Comparison) -> Option<Comparison> {
+    let (column, mut values) = listed(left)?;
+    let (other, more) = listed(right)?;
+    values.extend(more);
+    (column == other).then_some(Comparison::In { column, values })
+}
+
+fn listed(comparison: Comparison) -> Option<(usize, Vec<Value>)> {
+    match comparison {
+        Comparison::Compare {
+            column,
+            op: CompareOp::Eq,
+            value,
+        } => Some((column, vec![value])),
+        Comparison::In { column, values } => Some((column, values)),
+        _ => None,
+    }
+}
+
+fn operator(op: Operator) -> Option<CompareOp> {
+    Some(match op {
+        Operator::Eq => CompareOp::Eq,
+        Operator::NotEq => CompareOp::Ne,
+        Operator::Lt => CompareOp::Lt,
+        Operator::LtEq => CompareOp::Le,
+        Operator::Gt => CompareOp::Gt,
+        Operator::GtEq => CompareOp::Ge,
+        _ => return None,
+    })
+}
+
+fn flipped(op: CompareOp) -> CompareOp {
+    match op {
+        CompareOp::Lt => CompareOp::Gt,
+        CompareOp::Le => CompareOp::Ge,
+        CompareOp::Gt => CompareOp::Lt,
+        CompareOp::Ge => CompareOp::Le,
+        same => same,
+    }
+}
+
+fn column(expr: &Expr, columns: &[SqlColumn]) -> Option<usize> {
+    let Expr::Column(named) = expr else {
+        return None;
+    };
+    columns.iter().position(|column| column.name == named.name)
+}
+
+fn compare(left: &Expr, op: CompareOp, literal: &ScalarValue, columns: &[SqlColumn]) -> Option<Comparison> {
+    let column = column(left, columns)?;
+    let value = value(literal, columns.get(column)?)?;
+    Some(Comparison::Compare { column, op, value })
+}
+
+fn boolean(expr: &Expr, wanted: bool, columns: &[SqlColumn]) -> Option<Comparison> {
+    let column = column(expr, columns)?;
+    if columns.get(column)?.sql_type != SqlType::Column(ColumnType::Bool) {
+        return None;
+    }
+    Some(Comparison::Compare {
+        column,
+        op: CompareOp::Eq,
+        value: Value::Bool(wanted),
+    })
+}
+
+/// The literal as a value of the column's type; `None` when it is of another.
+fn value(literal: &ScalarValue, column: &SqlColumn) -> Option<Value> {
+    let value = values::of_scalar(literal).ok()?;
+    value.has_type(column.sql_type.column_type()).then_some(value)
+}

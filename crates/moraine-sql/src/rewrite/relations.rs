@@ -1,0 +1,96 @@
+//! What stands in FROM.
+
+use sqlparser::ast::{Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor};
+
+use super::names;
+use crate::error::QueryError;
+use crate::relations::RelationName;
+
+/// The relation a name means; `None` for more than database, schema and name.
+pub(crate) fn relation_name(name: &ObjectName) -> Option<RelationName> {
+    let parts: Vec<String> = name
+        .0
+        .iter()
+        .filter_map(|part| part.as_ident())
+        .map(names::fold)
+        .collect();
+    match parts.as_slice() {
+        [name] => Some(RelationName {
+            schema: None,
+            name: name.clone(),
+        }),
+        [schema, name] | [_, schema, name] => Some(RelationName {
+            schema: Some(schema.clone()),
+            name: name.clone(),
+        }),
+        _ => None,
+    }
+}
+
+pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
+    match factor {
+        TableFactor::Table {
+            name,
+            alias,
+            args,
+            with_ordinality,
+            sample,
+            ..
+        } => {
+            if sample.is_some() {
+                return Err(QueryError::unsupported("TABLESAMPLE"));
+            }
+            if *with_ordinality {
+                return Err(QueryError::unsupported("WITH ORDINALITY"));
+            }
+            if name.0.len() == 3 {
+                // The database is the session's own; another one has been refused.
+                name.0.remove(0);
+            }
+            if args.is_some() {
+                let function = names::last(name);
+                *name = ObjectName::from(Ident::new(function.clone()));
+                function_alias(alias, &function);
+            }
+            Ok(())
+        }
+        TableFactor::Derived { alias, sample, .. } => {
+            if sample.is_some() {
+                return Err(QueryError::unsupported("TABLESAMPLE"));
+            }
+            if alias.is_none() {
+                // A subquery without a name cannot be referred to by one.
+                *alias = Some(named("unnamed_subquery".to_owned(), Vec::new()));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn named(name: String, columns: Vec<String>) -> TableAlias {
+    TableAlias {
+        explicit: true,
+        name: Ident::with_quote('"', name),
+        columns: columns
+            .into_iter()
+            .map(|column| TableAliasColumnDef {
+                name: Ident::with_quote('"', column),
+                data_type: None,
+            })
+            .collect(),
+        at: None,
+    }
+}
+
+/// The one column of a function in FROM has the name of its alias, or else the function's.
+fn function_alias(alias: &mut Option<TableAlias>, function: &str) {
+    match alias {
+        Some(alias) if alias.columns.is_empty() => {
+            let name = names::fold(&alias.name);
+            *alias = named(name.clone(), vec![name]);
+        }
+        Some(_) => {}
+        None => *alias = Some(named(function.to_owned(), vec![function.to_owned()])),
+    }
+}

@@ -1,0 +1,177 @@
+//! The types of columns and parameters: those of the tables, and the few that Postgres clients expect of its system
+//! catalogs. How they are told in an Arrow schema; no values.
+
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
+use moraine_tables::ColumnType;
+
+use crate::error::QueryError;
+
+/// The metadata key under which a field says which Postgres type it has beyond its Arrow type.
+const TYPE_KEY: &str = "moraine.type";
+/// The time zone of all instants.
+pub(crate) const UTC: &str = "+00:00";
+/// Bytes of a `timetz` in an Arrow array.
+pub(crate) const TIME_TZ_BYTES: i32 = 12;
+/// Bytes of a UUID.
+pub(crate) const UUID_BYTES: i32 = 16;
+
+/// The type of a column of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SqlType {
+    /// A type the tables have.
+    Column(ColumnType),
+    /// `oid`: an object's number. Its values are `Int64`.
+    Oid,
+    /// `regclass`: the number of a relation. Its values are `Int64`.
+    RegClass,
+    /// `regtype`: the number of a type. Its values are `Int64`.
+    RegType,
+    /// `name`. Its values are `Text`.
+    Name,
+    /// `"char"`: one byte. Its values are `Text`.
+    Char,
+    /// `tid`: the row number that [`crate::ScanSink`] was given. Its values are `Int64`.
+    Tid,
+    /// An array; its values are `Text` in Postgres's array form.
+    Array,
+}
+
+impl From<ColumnType> for SqlType {
+    fn from(column_type: ColumnType) -> Self {
+        Self::Column(column_type)
+    }
+}
+
+impl SqlType {
+    /// The type of the values.
+    #[must_use]
+    pub fn column_type(self) -> ColumnType {
+        match self {
+            Self::Column(column_type) => column_type,
+            Self::Oid | Self::RegClass | Self::RegType | Self::Tid => ColumnType::Int64,
+            Self::Name | Self::Char | Self::Array => ColumnType::Text,
+        }
+    }
+
+    /// The SQL name of the type.
+    #[must_use]
+    pub fn sql_name(self) -> String {
+        match self {
+            Self::Column(ColumnType::Text) => "text".to_owned(),
+            Self::Column(column_type) => column_type.sql_name(),
+            other => other.tag().unwrap_or("text[]").to_owned(),
+        }
+    }
+
+    fn tag(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Oid => "oid",
+            Self::RegClass => "regclass",
+            Self::RegType => "regtype",
+            Self::Name => "name",
+            Self::Char => "char",
+            Self::Tid => "tid",
+            Self::Column(_) | Self::Array => return None,
+        })
+    }
+
+    /// The Arrow type of the type.
+    pub(crate) fn arrow(self) -> DataType {
+        match self {
+            Self::Column(column_type) => of_column(column_type),
+            Self::Oid | Self::RegClass | Self::RegType => DataType::UInt32,
+            Self::Name | Self::Char => DataType::Utf8,
+            Self::Tid => DataType::UInt64,
+            Self::Array => DataType::new_list(DataType::Utf8, true),
+        }
+    }
+
+    /// The field of a column of this type.
+    pub(crate) fn field(self, name: &str, nullable: bool) -> Field {
+        let field = Field::new(name, self.arrow(), nullable);
+        match self.tag() {
+            Some(tag) => field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), tag.to_owned())])),
+            None => field,
+        }
+    }
+
+    /// The type of a field.
+    ///
+    /// # Errors
+    /// [`QueryError::Unsupported`] for a type no client can be given.
+    pub(crate) fn of_field(field: &Field) -> Result<Self, QueryError> {
+        let tag = field.metadata().get(TYPE_KEY).map(String::as_str);
+        Ok(match (tag, field.data_type()) {
+            (Some("oid"), DataType::UInt32) => Self::Oid,
+            (Some("regclass"), DataType::UInt32) => Self::RegClass,
+            (Some("regtype"), DataType::UInt32) => Self::RegType,
+            (Some("name"), DataType::Utf8) => Self::Name,
+            (Some("char"), DataType::Utf8) => Self::Char,
+            (Some("tid"), DataType::UInt64) => Self::Tid,
+            (_, data_type) => Self::of_arrow(data_type)?,
+        })
+    }
+
+    /// The type that values of an Arrow type are given out as.
+    ///
+    /// # Errors
+    /// As [`SqlType::of_field`].
+    pub(crate) fn of_arrow(data_type: &DataType) -> Result<Self, QueryError> {
+        Ok(Self::Column(match data_type {
+            DataType::Boolean => ColumnType::Bool,
+            DataType::Int8 | DataType::Int16 | DataType::UInt8 => ColumnType::Int16,
+            DataType::Int32 | DataType::UInt16 => ColumnType::Int32,
+            DataType::UInt32 => return Ok(Self::Oid),
+            DataType::Int64 | DataType::UInt64 => ColumnType::Int64,
+            DataType::Float16 | DataType::Float32 => ColumnType::Float32,
+            DataType::Float64 => ColumnType::Float64,
+            DataType::Decimal32(precision, scale)
+            | DataType::Decimal64(precision, scale)
+            | DataType::Decimal128(precision, scale) => ColumnType::Numeric {
+                precision: *precision,
+                scale: *scale,
+            },
+            DataType::Decimal256(_, scale) => ColumnType::Numeric {
+                precision: 38,
+                scale: *scale,
+            },
+            DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Bytes,
+            DataType::FixedSizeBinary(UUID_BYTES) => ColumnType::Uuid,
+            DataType::FixedSizeBinary(TIME_TZ_BYTES) => ColumnType::TimeTz,
+            DataType::Date32 => ColumnType::Date,
+            DataType::Date64 | DataType::Timestamp(_, None) => ColumnType::Timestamp,
+            DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
+            DataType::Time32(_) | DataType::Time64(_) => ColumnType::Time,
+            DataType::Interval(_) | DataType::Duration(_) => ColumnType::Interval,
+            DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
+                return Ok(Self::Array);
+            }
+            DataType::Struct(_) => return Err(QueryError::unsupported("a row as a value")),
+            other => return Err(QueryError::unsupported(format!("a result of type {other}"))),
+        }))
+    }
+}
+
+fn of_column(column_type: ColumnType) -> DataType {
+    match column_type {
+        ColumnType::Bool => DataType::Boolean,
+        ColumnType::Int16 => DataType::Int16,
+        ColumnType::Int32 => DataType::Int32,
+        ColumnType::Int64 => DataType::Int64,
+        ColumnType::Float32 => DataType::Float32,
+        ColumnType::Float64 => DataType::Float64,
+        ColumnType::Numeric { precision, scale } => DataType::Decimal128(precision, scale),
+        ColumnType::Text => DataType::Utf8,
+        ColumnType::Bytes => DataType::Binary,
+        ColumnType::Uuid => DataType::FixedSizeBinary(UUID_BYTES),
+        ColumnType::Date => DataType::Date32,
+        ColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        ColumnType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        ColumnType::Time => DataType::Time64(TimeUnit::Microsecond),
+        ColumnType::TimeTz => DataType::FixedSizeBinary(TIME_TZ_BYTES),
+        ColumnType::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+    }
+}

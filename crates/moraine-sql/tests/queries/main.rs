@@ -1,0 +1,13 @@
+//! Queries over lakes in memory, answered through the crate's public API.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod constructs;
+mod direct_path;
+mod errors;
+mod functions;
+mod parameters;
+mod store_reads;
+mod support;
+mod system_catalogs;
+mod types;
