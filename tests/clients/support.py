@@ -10,8 +10,8 @@ sys.path.append(os.path.join(ROOT, "tests", "duckdb"))
 from harness import catalogs  # noqa: E402
 from harness.client import EXTENSIONS, connect, extension_path  # noqa: E402
 
-REFUSALS = ("is not supported by moraine", 'relation "pg_catalog.')
-"""What the server says of statements that it does not take, and of system catalogs that it does not have."""
+REFUSALS = ("is not supported by moraine", 'relation "pg_catalog.', "no function matches the given name")
+"""What the server says of statements that it does not take, and of catalogs and functions that it does not have."""
 
 INSTALL = "import duckdb, sys; [duckdb.execute(f\"INSTALL '{path}'\") for path in sys.argv[1:]]"
 

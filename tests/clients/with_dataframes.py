@@ -42,7 +42,6 @@ def polars_writes(lake):
     equal(rows(duckdb, "FROM t ORDER BY id"), ducklake_polars.read_ducklake(where, "t").sort("id").rows())
 
 
-@needs_queries
 def pandas_reads(lake):
     """The same through Pandas."""
     import ducklake_pandas

@@ -42,7 +42,6 @@ def psql_copies(lake):
     equal(rows(lake.duckdb(), "SELECT comment FROM duckdb_tables() WHERE table_name = 't'"), [("a tab\there",)])
 
 
-@needs_queries
 def psql_describes(lake):
     """\\dt and \\d, which ask the system's catalogs."""
     lake.duckdb().execute("CREATE TABLE t(i INTEGER)")
