@@ -91,7 +91,7 @@ fn file(id: i64, table: i64, rows: i64, bytes: i64) -> Vec<Value> {
         Value::Int64(2),
         Value::Null,
         Value::Null,
-        Value::text(&format!("f{id}.parquet")),
+        Value::text(format!("f{id}.parquet")),
         Value::Bool(id % 2 == 1),
         Value::text("parquet"),
         Value::Int64(rows),
