@@ -52,7 +52,7 @@ def play_session(session, other_catalog):
 def play_until_whole(session, make, directory):
     """Plays a session on new lakes until DuckDB lives to its end; the recording, and how often it did not."""
     for play in range(PLAYS_MAX):
-        lake = os.path.join(directory, f"play{play}")
+        lake = directory if play == 0 else f"{directory}{play}"
         os.makedirs(lake)
         recording = Player(session, make(lake), lake).play()
         if not any(outcome.text.startswith(CRASH) for outcome in recording):
