@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use crate::{none, root};
 
 /// The crates of the workspace that each crate may depend on.
-const MAY_KNOW: [(&str, &[&str]); 11] = [
+const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("moraine-keys", &[]),
     ("moraine-codec", &["moraine-keys"]),
     ("moraine-store", &["moraine-keys", "moraine-codec"]),
@@ -29,6 +29,17 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
             "moraine-commit",
         ],
     ),
+    (
+        "moraine-migrate",
+        &[
+            "moraine-keys",
+            "moraine-codec",
+            "moraine-store",
+            "moraine-inline",
+            "moraine-commit",
+            "moraine-tables",
+        ],
+    ),
     ("moraine-sql", &["moraine-commit", "moraine-tables"]),
     (
         "moraine-server",
@@ -36,14 +47,19 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
     ),
     (
         "moraine-cli",
-        &["moraine-store", "moraine-commit", "moraine-server"],
+        &[
+            "moraine-store",
+            "moraine-commit",
+            "moraine-migrate",
+            "moraine-server",
+        ],
     ),
     ("xtask", &["moraine-keys", "moraine-codec", "moraine-inline"]),
     ("moraine-tests", &[]),
 ];
 
 /// Crates of others that a crate must not come to know, itself, however useful.
-const MUST_NOT_KNOW: [(&str, &[&str]); 8] = [
+const MUST_NOT_KNOW: [(&str, &[&str]); 9] = [
     (
         "moraine-keys",
         &[
@@ -80,6 +96,7 @@ const MUST_NOT_KNOW: [(&str, &[&str]); 8] = [
         "moraine-tables",
         &["slatedb", "object_store", "pgwire", "sqlparser"],
     ),
+    ("moraine-migrate", &["slatedb", "pgwire"]),
     (
         "moraine-sql",
         &[
