@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use moraine_codec::Record;
 use moraine_codec::proto::{ColumnValue, DataFileValue, SchemaVersionValue, SnapshotValue, TableValue};
-use moraine_commit::{Catalog, Change, InlineChange, SnapshotChanges, views};
+use moraine_commit::{Catalog, CatalogTransaction, Change, InlineChange, SnapshotChanges, views};
 use moraine_keys::{ColumnKey, DataFileKey, Kind, SchemaVersionKey, TableKey};
 use moraine_store::census;
 
@@ -16,10 +16,16 @@ pub(crate) const COMMITS: u64 = 5;
 const COLUMN: u64 = 1;
 const INLINED_ROWS: u64 = 3;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes commit `n`, durable when this returns.
 pub(crate) async fn commit(catalog: &Arc<Catalog>, n: u64) -> Result<(), Failure> {
+    staged(catalog, n).await?.commit().await?;
+    Ok(())
+}
+
+/// Commit `n` up to its last step.
+pub(crate) async fn staged(catalog: &Arc<Catalog>, n: u64) -> Result<CatalogTransaction, Failure> {
     let mut transaction = catalog.begin().await?;
     transaction
         .insert_snapshot(SnapshotValue {
@@ -62,8 +68,7 @@ pub(crate) async fn commit(catalog: &Arc<Catalog>, n: u64) -> Result<(), Failure
             batch: RecordBatch::try_new(schema, vec![column])?,
         })
         .await?;
-    transaction.commit().await?;
-    Ok(())
+    Ok(transaction)
 }
 
 fn changes(n: u64) -> Vec<Change> {
@@ -112,7 +117,7 @@ fn changes(n: u64) -> Vec<Change> {
     changes
 }
 
-fn file_key(n: u64) -> DataFileKey {
+pub(crate) fn file_key(n: u64) -> DataFileKey {
     DataFileKey {
         table_id: n,
         data_file_id: n,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,14 +15,20 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use tokio::sync::watch;
 
-/// What happens to the write that comes after the last good one.
+/// How long an answer that was given may take to be acted on.
+const ANSWERS_ARRIVE: Duration = Duration::from_millis(500);
+
+/// What becomes of the write that comes after the last good one, and of those that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LastWrite {
+pub(crate) enum Fault {
     /// It is refused like all that follow.
-    Refused,
-    /// It is carried out, but its sender is told that it failed.
-    AppliedAnswerLost,
+    Stops,
+    /// It is carried out, but its sender is told that it failed; all that follow are refused.
+    StopsUnheard,
+    /// It is carried out, but its sender is told that it failed; all that follow are carried out.
+    OneUnheard,
 }
 
 /// The wrapper.
@@ -30,24 +37,37 @@ pub(crate) struct StoppingStore {
     inner: Arc<dyn ObjectStore>,
     writes: AtomicU64,
     writes_max: u64,
-    last: LastWrite,
+    fault: Fault,
+    /// How long each write takes.
+    pace: Duration,
+    stopped: watch::Sender<bool>,
+    resumed: AtomicBool,
 }
 
 enum Fate {
     Carried,
-    CarriedAnswerLost,
+    CarriedUnheard,
     Refused,
 }
 
 impl StoppingStore {
     /// `inner`, taking `writes_max` writes.
-    pub(crate) fn new(inner: Arc<dyn ObjectStore>, writes_max: u64, last: LastWrite) -> Self {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>, writes_max: u64, fault: Fault) -> Self {
         StoppingStore {
             inner,
             writes: AtomicU64::new(0),
             writes_max,
-            last,
+            fault,
+            pace: Duration::ZERO,
+            stopped: watch::Sender::new(false),
+            resumed: AtomicBool::new(false),
         }
+    }
+
+    /// The same, each write taking some time, so that those who wait for one gather.
+    pub(crate) fn paced(mut self, pace: Duration) -> Self {
+        self.pace = pace;
+        self
     }
 
     /// Writes asked for so far.
@@ -55,12 +75,42 @@ impl StoppingStore {
         self.writes.load(Ordering::SeqCst)
     }
 
-    fn fate(&self) -> Fate {
+    /// Returns once the store has stopped and answers that were on their way have arrived.
+    pub(crate) async fn silence(&self) {
+        let mut stopped = self.stopped.subscribe();
+        // The sender lives in this store.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+        tokio::time::sleep(ANSWERS_ARRIVE).await;
+    }
+
+    /// From now on every write is carried out again.
+    pub(crate) fn resume(&self) {
+        self.resumed.store(true, Ordering::SeqCst);
+    }
+
+    async fn fate(&self) -> Fate {
         let before = self.writes.fetch_add(1, Ordering::SeqCst);
-        match (before < self.writes_max, before == self.writes_max, self.last) {
-            (true, ..) => Fate::Carried,
-            (false, true, LastWrite::AppliedAnswerLost) => Fate::CarriedAnswerLost,
-            _ => Fate::Refused,
+        if !self.pace.is_zero() {
+            tokio::time::sleep(self.pace).await;
+        }
+        self.decide(before)
+    }
+
+    fn decide(&self, before: u64) -> Fate {
+        if before < self.writes_max || self.resumed.load(Ordering::SeqCst) {
+            return Fate::Carried;
+        }
+        match (self.fault, before == self.writes_max) {
+            (Fault::OneUnheard, true) => Fate::CarriedUnheard,
+            (Fault::OneUnheard, false) => Fate::Carried,
+            (fault, first) => {
+                self.stopped.send_replace(true);
+                if first && fault == Fault::StopsUnheard {
+                    Fate::CarriedUnheard
+                } else {
+                    Fate::Refused
+                }
+            }
         }
     }
 }
@@ -81,9 +131,9 @@ impl fmt::Display for StoppingStore {
 #[async_trait]
 impl ObjectStore for StoppingStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        match self.fate() {
+        match self.fate().await {
             Fate::Carried => self.inner.put_opts(location, payload, options).await,
-            Fate::CarriedAnswerLost => {
+            Fate::CarriedUnheard => {
                 self.inner.put_opts(location, payload, options).await?;
                 Err(stopped())
             }
@@ -96,9 +146,9 @@ impl ObjectStore for StoppingStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        match self.fate() {
+        match self.fate().await {
             Fate::Carried => self.inner.put_multipart_opts(location, options).await,
-            Fate::CarriedAnswerLost | Fate::Refused => Err(stopped()),
+            Fate::CarriedUnheard | Fate::Refused => Err(stopped()),
         }
     }
 
@@ -111,9 +161,14 @@ impl ObjectStore for StoppingStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        match self.fate() {
+        match self.decide(self.writes.fetch_add(1, Ordering::SeqCst)) {
             Fate::Carried => self.inner.delete_stream(locations),
-            Fate::CarriedAnswerLost | Fate::Refused => locations.map(|_| Err(stopped())).boxed(),
+            Fate::CarriedUnheard => self
+                .inner
+                .delete_stream(locations)
+                .map(|_| Err(stopped()))
+                .boxed(),
+            Fate::Refused => locations.map(|_| Err(stopped())).boxed(),
         }
     }
 
@@ -126,9 +181,9 @@ impl ObjectStore for StoppingStore {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        match self.fate() {
+        match self.fate().await {
             Fate::Carried => self.inner.copy_opts(from, to, options).await,
-            Fate::CarriedAnswerLost => {
+            Fate::CarriedUnheard => {
                 self.inner.copy_opts(from, to, options).await?;
                 Err(stopped())
             }
