@@ -8,6 +8,7 @@
 //!   and not at COMMIT, a lost race is refused ([`StageError::LostRace`]).
 //! - [`CatalogTransaction::commit`] writes what was staged and what follows from it as one batch, and returns once it is
 //!   durable. A batch without a snapshot (maintenance) meets others only where they write the same records.
+//! - [`conflicts`] says which changes of two transactions exclude each other.
 //! - [`views`] reads the catalog at any snapshot as typed records.
 //!
 //! ```
@@ -48,6 +49,7 @@ mod change;
 mod changes_made;
 mod claims;
 mod commit;
+pub mod conflicts;
 mod derive;
 mod error;
 pub mod flush;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use async_trait::async_trait;
+use moraine_codec::Record;
 use moraine_codec::proto::{
     ColumnValue, DataFileValue, DeleteFileValue, PartitionValue, SnapshotValue, SortValue, TableValue,
 };
-use moraine_codec::Record;
 use moraine_commit::{Catalog, CatalogTransaction, Change, InlineChange, SnapshotChanges, views};
 use moraine_keys::{ColumnKey, DataFileKey, DeleteFileKey, Kind, NameKey, PartitionKey, SortKey, TableKey};
 use moraine_store::Read;

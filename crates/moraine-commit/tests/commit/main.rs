@@ -6,6 +6,7 @@ mod cancelled_commits;
 mod changes_grammar;
 mod column_identity;
 mod column_tags;
+mod conflict_matrix;
 mod directories;
 mod flush_counts;
 mod genesis;
