@@ -47,6 +47,14 @@ pub(crate) enum Command {
     /// first. Tables with a partitioning or a sort order, encrypted lakes, and columns of nested and a few other types are
     /// refused by name; flush those from DuckDB. Inlined deletions from data files stay inlined.
     Flush(FlushArguments),
+
+    /// Bring a store of an older format to the newest, or go on with a migration that was interrupted
+    ///
+    /// First looks at every record, and refuses a store that is damaged or of a format it does not know, leaving it as it
+    /// is. Then opens the store as its one writer, so a server that runs on it is shut out: end it first. Until the
+    /// migration is done every reader and writer refuses the store; whatever interrupts it, run the same command again.
+    /// There is no way back, but --checkpoint keeps the state before.
+    Migrate(MigrateArguments),
 }
 
 /// Arguments of `moraine serve`.
@@ -94,6 +102,25 @@ pub(crate) struct FlushArguments {
     /// Where the lake's Parquet files are, if not where the lake says [default: the lake's data_path]
     #[arg(long, value_name = "PATH")]
     pub(crate) data_path: Option<String>,
+}
+
+/// Arguments of `moraine migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArguments {
+    #[arg(value_name = "URL", help = "The store's URL, or a place with one store below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Look at every record and say what would be done, but change nothing and disturb nobody
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Make a checkpoint of the database first, and keep it
+    #[arg(long)]
+    pub(crate) checkpoint: bool,
+
+    /// Migrate every store below the URL, one after the other
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 fn filter(text: &str) -> Result<EnvFilter, String> {

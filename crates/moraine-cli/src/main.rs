@@ -5,6 +5,7 @@ mod arguments;
 mod attach;
 mod flush;
 mod info;
+mod migrate;
 mod report;
 mod serve;
 
@@ -39,6 +40,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             Command::Serve(options) => serve::run(options).await,
             Command::Info(options) => info::run(options).await,
             Command::Flush(options) => flush::run(options).await,
+            Command::Migrate(options) => migrate::run(options).await,
         }
     })
 }

@@ -11,8 +11,9 @@ use crate::frame::payload;
 pub const CURRENT: u64 = Format::DeleteTargetDirectory.number();
 /// The oldest format that this software knows of.
 pub const OLDEST_KNOWN: u64 = Format::Base.number();
-/// The oldest format that this software opens. Older ones have to be migrated first.
-pub const OLDEST_OPENABLE: u64 = Format::DeleteTargetDirectory.number();
+/// The oldest format that this software opens. Older ones have to be migrated first; in formats from here to
+/// [`CURRENT`] what a directory would answer is found by scanning.
+pub const OLDEST_OPENABLE: u64 = Format::RowTombstones.number();
 
 /// Identity of the segment extractor, which takes the first byte of a key. The store keeps it and refuses another.
 pub const SEGMENT_EXTRACTOR: &str = "moraine-tag-v1";

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use moraine_codec::Stored;
+use moraine_codec::format::{self, Format};
 use moraine_codec::proto::{DeleteFileValue, HeadValue, SchemaValue, SnapshotValue, TableValue};
 use moraine_keys::{
     ChangelogKey, ColumnKey, CurrentKey, DataFileKey, DeleteFileKey, EntityKey, FormatKey, History,
@@ -40,6 +41,12 @@ struct Touched {
     expires_snapshots: bool,
 }
 
+impl Touched {
+    fn has_directory_entries(&self) -> bool {
+        !(self.schemas.is_empty() && self.tables.is_empty() && self.delete_files.is_empty())
+    }
+}
+
 /// Completes a transaction: checks that it makes a whole commit, adds what follows from it, and gives all that is to be
 /// written but the head.
 pub(crate) async fn finish(
@@ -61,7 +68,10 @@ pub(crate) async fn finish(
         }
     }
     raise_column_counters(&mut staging, &staged, &touched).await?;
-    write_directories(&mut staging, &touched);
+    if touched.has_directory_entries() {
+        let store_format = format_of(&staging, premise).await?;
+        write_directories(&mut staging, &touched, store_format);
+    }
     match (&staged.snapshot, &staged.changes) {
         (Some(value), _) => write_snapshot(&mut staging, &staged, value, &touched)?,
         (None, Some(changes)) => write_changes_alone(&mut staging, changes).await?,
@@ -235,14 +245,33 @@ async fn raise_column_counters(
     Ok(())
 }
 
-fn write_directories(staging: &mut Staging, touched: &Touched) {
-    let names = touched.schemas.iter().flat_map(derive::schema_names);
-    let names = names.chain(touched.tables.iter().flat_map(derive::table_names));
-    let targets = touched.delete_files.iter().flat_map(derive::delete_targets);
-    let writes: Vec<_> = names
-        .map(derive::Entry::into_write)
-        .chain(targets.map(derive::Entry::into_write))
-        .collect();
+/// The format of the store: that of the view below, or of the lake that this transaction creates.
+async fn format_of(staging: &Staging, premise: Option<&HeadValue>) -> Result<u64, ReadError> {
+    if premise.is_none() {
+        return Ok(format::CURRENT);
+    }
+    let stamp = staging.base().value(&FormatKey {}).await?;
+    stamp.map(|stamp| stamp.format_version).ok_or_else(|| {
+        ReadError::corruption(
+            FormatKey {}.to_string(),
+            "there is a head record, but no format record",
+        )
+    })
+}
+
+/// Writes the entries of those directories that the store's format has; in a store without one nobody reads it, and a
+/// migration builds it whole.
+fn write_directories(staging: &mut Staging, touched: &Touched, store_format: u64) {
+    let mut writes: Vec<(Bytes, Option<Bytes>)> = Vec::new();
+    if store_format >= Format::NameDirectory.number() {
+        let names = touched.schemas.iter().flat_map(derive::schema_names);
+        let names = names.chain(touched.tables.iter().flat_map(derive::table_names));
+        writes.extend(names.map(derive::Entry::into_write));
+    }
+    if store_format >= Format::DeleteTargetDirectory.number() {
+        let targets = touched.delete_files.iter().flat_map(derive::delete_targets);
+        writes.extend(targets.map(derive::Entry::into_write));
+    }
     for (key, change) in writes {
         match change {
             Some(value) => staging.put_raw(key, value),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use moraine_codec::format;
 use moraine_codec::proto::{HeadValue, OptionScopeValue};
-use moraine_keys::{ChangelogKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
+use moraine_keys::{ChangelogKey, FormatKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
 use moraine_store::{CommitError, Pending, ReadExt, Staging, Store, Transaction, View, WriteSet};
 use tracing::Instrument;
 
@@ -124,8 +124,7 @@ async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailur
     let head = transaction.value(&HeadKey {}).await?;
     if let Some(marker) = transaction.value(&MigrationKey {}).await? {
         let detail = format!(
-            "the store is in the middle of a migration from format {} to {}; let the program that began it finish, then \
-             try again",
+            "the store is in the middle of a migration from format {} to {}; let `moraine migrate` finish it, then try again",
             marker.from_format, marker.to_format
         );
         return Err(CommitFailure::Constraint { detail });
@@ -159,7 +158,9 @@ async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailur
 /// Refuses unless every record the batch writes is still what the pinned view shows. Other batches have landed since;
 /// where they touched nothing of this one, either order gives the same state.
 async fn compare_records(batch: &Batch, transaction: &dyn Transaction) -> Result<(), CommitFailure> {
-    for (key, _) in batch.writes.iter() {
+    // What a batch has to write follows from the format too.
+    let format = FormatKey {}.encode();
+    for key in batch.writes.iter().map(|(key, _)| key).chain([&format]) {
         if batch.base.get(key).await? != transaction.get(key).await? {
             let key = derive::name_of(key);
             return Err(CommitFailure::Conflict {

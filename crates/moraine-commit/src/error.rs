@@ -18,8 +18,8 @@ pub enum CatalogError {
     Read(#[source] ReadError),
     /// A format migration began and has not finished.
     #[error(
-        "the store is in the middle of a migration from format {from_format} to {to_format}; let the \
-         program that began it finish, then try again"
+        "the store is in the middle of a migration from format {from_format} to {to_format}; let `moraine migrate` \
+         finish it, then try again"
     )]
     MidMigration {
         /// The format the store is leaving.

@@ -1,22 +1,25 @@
 //! The format gate: whether the records of a store are ones that this version may read and write.
 
-use moraine_codec::format::{CURRENT, OLDEST_OPENABLE, format_value_has_unknown_fields};
+use moraine_codec::format::{CURRENT, Format, OLDEST_OPENABLE, format_value_has_unknown_fields};
 use moraine_codec::proto::FormatValue;
-use moraine_keys::{FormatKey, HeadKey, Kind, MigrationKey, NameKey, SchemaKey};
+use moraine_keys::{FormatKey, HeadKey, Key, Kind, MigrationKey, NameKey, SchemaKey, Subspace};
 
 use crate::{OpenError, Read, ReadExt};
+
+/// Where a store is, in errors of a gate that was not told.
+const UNNAMED: &str = "<URL>";
 
 /// What a store that passed the gate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatState {
     /// No records: there is no lake yet.
     Empty,
-    /// A lake of the current format.
+    /// A lake of a format that this version reads and writes as it is.
     Ready,
 }
 
-/// Checks, in this order: an unfinished migration, a newer format, an older format, an empty store, and whether the
-/// name directory is laid out as this version lays it out.
+/// Checks, in this order: an unfinished migration, a newer format, an older format, an empty store, system records of
+/// other software, and, where the format has a name directory, whether it is laid out as this version lays it out.
 ///
 /// # Errors
 /// [`OpenError::MidMigration`], [`OpenError::Newer`], [`OpenError::Older`], [`OpenError::Foreign`]; read errors.
@@ -25,6 +28,7 @@ pub async fn check_format(read: &dyn Read) -> Result<FormatState, OpenError> {
         let marker =
             moraine_codec::decode(&MigrationKey, &bytes).map_err(|error| foreign(&MigrationKey, &error))?;
         return Err(OpenError::MidMigration {
+            url: UNNAMED.to_owned(),
             from: marker.from_format,
             to: marker.to_format,
         });
@@ -51,6 +55,7 @@ pub async fn check_format(read: &dyn Read) -> Result<FormatState, OpenError> {
     }
     if found < OLDEST_OPENABLE {
         return Err(OpenError::Older {
+            url: UNNAMED.to_owned(),
             found,
             oldest: OLDEST_OPENABLE,
             writer,
@@ -64,8 +69,37 @@ pub async fn check_format(read: &dyn Read) -> Result<FormatState, OpenError> {
             detail: "its format record has fields that this version does not know".to_owned(),
         });
     }
-    check_names(read).await?;
+    check_system(read).await?;
+    check_head(read).await?;
+    if found >= Format::NameDirectory.number() {
+        check_names(read).await?;
+    }
     Ok(FormatState::Ready)
+}
+
+/// A system record of a kind that this version does not know may say that commits come by another way than this
+/// version's.
+async fn check_system(read: &dyn Read) -> Result<(), OpenError> {
+    let mut scan = read.scan(Subspace::System.scan()).await?;
+    while let Some((key, _)) = scan.next().await? {
+        if let Err(error) = Key::decode(&key) {
+            return Err(OpenError::Foreign {
+                at: crate::slate::guard::KeyName(&key).to_string(),
+                detail: format!("it has a system record that this version does not know: {error}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn check_head(read: &dyn Read) -> Result<(), OpenError> {
+    if read.value(&HeadKey).await?.is_some() {
+        return Ok(());
+    }
+    Err(OpenError::Foreign {
+        at: HeadKey.to_key().to_string(),
+        detail: "there is a format record, but no head record".to_owned(),
+    })
 }
 
 /// Without a format record there may be no records at all.
@@ -85,12 +119,6 @@ async fn check_empty(read: &dyn Read) -> Result<FormatState, OpenError> {
 
 /// Two readings of the key of a name are possible; a store with the other one must not get entries of both.
 async fn check_names(read: &dyn Read) -> Result<(), OpenError> {
-    if read.value(&HeadKey).await?.is_none() {
-        return Err(OpenError::Foreign {
-            at: HeadKey.to_key().to_string(),
-            detail: "there is a format record, but no head record".to_owned(),
-        });
-    }
     let Some((schema, value)) = read
         .record_scan::<SchemaKey>(SchemaKey::scan())
         .await?

@@ -26,7 +26,7 @@ pub use error::{CommitError, ReadError};
 pub use gate::{FormatState, check_format};
 pub use location::StoreUrl;
 pub use memory::MemoryStore;
-pub use open::{OpenError, OpenOptions, list_stores, open, open_reader};
+pub use open::{OpenError, OpenOptions, list_stores, open, open_reader, open_reader_ungated, open_ungated};
 pub use pending::Pending;
 pub use read::{Read, ReadExt, RecordScan, Scan, collect};
 pub use slate::{SlateReader, SlateStore};

@@ -122,10 +122,12 @@ pub enum OpenError {
     },
     /// The store has an older format.
     #[error(
-        "the store has format {found}, and this version opens format {oldest} only; use the moraine that wrote it \
-         ({writer}), or migrate the store to format {oldest} first"
+        "the store has format {found} ({writer} wrote it), and this version opens formats from {oldest} on; run \
+         `moraine migrate {url}` first, which makes it one of the newest format"
     )]
     Older {
+        /// The store.
+        url: String,
         /// The store's format.
         found: u64,
         /// The oldest format this version opens.
@@ -135,10 +137,12 @@ pub enum OpenError {
     },
     /// A migration was begun and has not been finished.
     #[error(
-        "a migration of the store from format {from} to {to} has not been finished; finish it with the version that \
-         began it, then open the store again"
+        "a migration of the store from format {from} to {to} is under way or was interrupted; where no process is at it, \
+         run `moraine migrate {url}`, which goes on where it stopped, then open the store again"
     )]
     MidMigration {
+        /// The store.
+        url: String,
         /// The format migrated from.
         from: u64,
         /// The format migrated to.
@@ -196,6 +200,26 @@ pub async fn open_reader(url: &StoreUrl, options: &OpenOptions) -> Result<Arc<Sl
     Place::at(url, false)?.open_reader(options).await
 }
 
+/// [`open`] without the format gate and without creating anything: for who migrates a store, whatever its format. The
+/// caller looks first, with [`open_reader_ungated`], and writes nothing that the format does not allow.
+///
+/// # Errors
+/// See [`OpenError`].
+pub async fn open_ungated(url: &StoreUrl, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
+    Place::at(url, false)?.open_ungated(options).await
+}
+
+/// [`open_reader`] without the format gate: for who looks into a store that may be older, half migrated or damaged.
+///
+/// # Errors
+/// See [`OpenError`].
+pub async fn open_reader_ungated(
+    url: &StoreUrl,
+    options: &OpenOptions,
+) -> Result<Arc<SlateReader>, OpenError> {
+    Place::at(url, false)?.open_reader_ungated(options).await
+}
+
 impl SlateStore {
     /// [`open`] on an object store of the caller's, below `prefix`; for embedders that bring their own, and for tests
     /// that make one fail.
@@ -208,6 +232,18 @@ impl SlateStore {
         options: &OpenOptions,
     ) -> Result<Arc<SlateStore>, OpenError> {
         Place::on(object_store, prefix).open(options).await
+    }
+
+    /// [`open_ungated`] on an object store of the caller's, below `prefix`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_ungated_on(
+        object_store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: &OpenOptions,
+    ) -> Result<Arc<SlateStore>, OpenError> {
+        Place::on(object_store, prefix).open_ungated(options).await
     }
 }
 
@@ -222,6 +258,18 @@ impl SlateReader {
         options: &OpenOptions,
     ) -> Result<Arc<SlateReader>, OpenError> {
         Place::on(object_store, prefix).open_reader(options).await
+    }
+
+    /// [`open_reader_ungated`] on an object store of the caller's, below `prefix`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_ungated_on(
+        object_store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: &OpenOptions,
+    ) -> Result<Arc<SlateReader>, OpenError> {
+        Place::on(object_store, prefix).open_reader_ungated(options).await
     }
 }
 
@@ -282,11 +330,30 @@ impl Place {
     }
 
     async fn open_reader(&self, options: &OpenOptions) -> Result<Arc<SlateReader>, OpenError> {
+        self.find_database(options).await?;
+        Ok(Arc::new(self.look(options).await?))
+    }
+
+    async fn open_ungated(&self, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
+        self.find_database(options).await?;
+        self.check_extractor(options).await?;
+        let store = SlateStore::start(&self.work, options)
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        Ok(Arc::new(store))
+    }
+
+    async fn open_reader_ungated(&self, options: &OpenOptions) -> Result<Arc<SlateReader>, OpenError> {
+        self.find_database(options).await?;
+        Ok(Arc::new(self.look_ungated(options).await?))
+    }
+
+    async fn find_database(&self, options: &OpenOptions) -> Result<(), OpenError> {
         match self.probe(options).await? {
             Found::Nothing => Err(OpenError::NotFound {
                 url: self.name.clone(),
             }),
-            Found::Database => Ok(Arc::new(self.look(options).await?)),
+            Found::Database => Ok(()),
         }
     }
 
@@ -332,17 +399,30 @@ impl Place {
 
     /// Looks at an existing database without writing: its extractor, then the format gate.
     async fn look(&self, options: &OpenOptions) -> Result<SlateReader, OpenError> {
-        self.check_extractor(options).await?;
-        let reader = SlateReader::start(&self.question, options)
-            .await
-            .map_err(|failure| self.refused(failure))?;
+        let reader = self.look_ungated(options).await?;
         match check_format(&reader).await {
             Ok(_) => Ok(reader),
             Err(error) => {
                 close_quietly(reader.close()).await;
-                Err(error)
+                Err(self.named(error))
             }
         }
+    }
+
+    async fn look_ungated(&self, options: &OpenOptions) -> Result<SlateReader, OpenError> {
+        self.check_extractor(options).await?;
+        SlateReader::start(&self.question, options)
+            .await
+            .map_err(|failure| self.refused(failure))
+    }
+
+    /// What the gate says, with the store's own name in the command to run.
+    fn named(&self, error: OpenError) -> OpenError {
+        let mut error = error;
+        if let OpenError::Older { url, .. } | OpenError::MidMigration { url, .. } = &mut error {
+            url.clone_from(&self.name);
+        }
+        error
     }
 
     async fn check_extractor(&self, options: &OpenOptions) -> Result<(), OpenError> {
@@ -382,7 +462,7 @@ impl Place {
             } => OpenError::Fenced {
                 url: self.name.clone(),
             },
-            error => error,
+            error => self.named(error),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The SlateDB store. One process writes; a second opener takes over and this one is fenced. Durability is the
 //! flusher's ([`flusher`]); every call into the engine goes through [`guard`].
 
+mod checkpoint;
 mod flusher;
 pub(crate) mod guard;
 mod reader;
