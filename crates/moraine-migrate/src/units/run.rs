@@ -8,7 +8,7 @@ use super::frozen::Damage;
 use super::plan::{NEWEST, Plan, key_text};
 use super::progress::{Observer, Progress};
 use super::step::{Action, Source, Unit, Walk};
-use super::steps::{chunk_directory, schema_versions};
+use super::steps::schema_versions;
 use super::writer::{Stamp, Writer};
 use super::{MigrateOptions, MigrationReport, UnitReport};
 
@@ -57,12 +57,7 @@ impl Batch {
 
 /// All that a plan goes through, in order.
 pub(crate) fn walks(plan: &Plan) -> Vec<Walk> {
-    let mut walks: Vec<Walk> = plan.units.iter().flat_map(|unit| unit.walks).copied().collect();
-    if !plan.is_empty() {
-        walks.extend(chunk_directory::WALKS);
-        walks.push(schema_versions::FROM_SNAPSHOTS);
-    }
-    walks
+    plan.units.iter().flat_map(|unit| unit.walks).copied().collect()
 }
 
 impl<'a> Run<'a> {
@@ -115,9 +110,6 @@ impl<'a> Run<'a> {
             self.writer.write(Stamp::Start(unit), &[]).await?;
             self.tell(unit.name)?;
         }
-        if unit.to == NEWEST {
-            self.complete().await?;
-        }
         let cursor = resume.filter(|cursor| !cursor.is_empty());
         let mut records = 0;
         for walk in unit.walks {
@@ -130,7 +122,10 @@ impl<'a> Run<'a> {
                     range.start = [cursor.as_ref(), &[0]].concat().into();
                 }
             }
-            records += self.walk(Some(unit), walk, range).await?;
+            records += self.walk(unit, walk, range).await?;
+        }
+        if unit.to == NEWEST {
+            self.add_missing_schema_versions(unit).await?;
         }
         self.writer.write(Stamp::Finish(unit), &[]).await?;
         self.report.units.push(UnitReport {
@@ -142,21 +137,14 @@ impl<'a> Run<'a> {
         self.tell(unit.name)
     }
 
-    /// What older software left undone, and nothing in the format depends on. Under the marker of the last unit, whose
-    /// cursor stays as it is: all of it can be done again from the beginning.
-    async fn complete(&mut self) -> Result<(), MigrateError> {
-        for walk in &chunk_directory::WALKS {
-            self.walk(None, walk, prefix_range(walk.prefix)).await?;
-        }
-        let from_snapshots = &schema_versions::FROM_SNAPSHOTS;
-        self.walk(None, from_snapshots, prefix_range(from_snapshots.prefix))
-            .await?;
+    /// Rows that no single record tells of. There are few of them, if any, and all of this can be done again.
+    async fn add_missing_schema_versions(&mut self, unit: &Unit) -> Result<(), MigrateError> {
         let missing = self.missing_schema_versions().await?;
         for actions in missing.chunks(self.options.batch_records) {
             self.writer.write(Stamp::Within, actions).await?;
-            self.tell("rows of ducklake_schema_versions")?;
+            self.report.completed += actions.len() as u64;
+            self.tell(unit.name)?;
         }
-        self.report.completed += missing.len() as u64;
         Ok(())
     }
 
@@ -179,7 +167,7 @@ impl<'a> Run<'a> {
 
     /// Goes through the records of one walk in `range`; a walk writes none that it has yet to go through. Returns how
     /// many there were.
-    async fn walk(&mut self, unit: Option<&Unit>, walk: &Walk, range: KeyRange) -> Result<u64, MigrateError> {
+    async fn walk(&mut self, unit: &Unit, walk: &Walk, range: KeyRange) -> Result<u64, MigrateError> {
         let mut view = self.writer.store().view()?;
         let mut scan = view.scan(range.clone()).await?;
         let mut batch = Batch::default();
@@ -201,16 +189,12 @@ impl<'a> Run<'a> {
         Ok(records)
     }
 
-    async fn flush(&mut self, unit: Option<&Unit>, walk: &Walk, batch: Batch) -> Result<(), MigrateError> {
+    async fn flush(&mut self, unit: &Unit, walk: &Walk, batch: Batch) -> Result<(), MigrateError> {
         let Some(last) = &batch.last else {
             return Ok(());
         };
-        match unit {
-            Some(unit) => self.writer.write(Stamp::Step(unit, last), &batch.actions).await?,
-            None if batch.actions.is_empty() => {}
-            None => self.writer.write(Stamp::Within, &batch.actions).await?,
-        }
-        if unit.is_none() {
+        self.writer.write(Stamp::Step(unit, last), &batch.actions).await?;
+        if walk.completes {
             self.report.completed += batch.actions.len() as u64;
         }
         self.done += batch.records;

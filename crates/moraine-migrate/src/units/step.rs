@@ -36,6 +36,8 @@ pub(crate) struct Source<'a> {
 pub(crate) struct Walk {
     /// The records, in words for people.
     pub(crate) of: &'static str,
+    /// Whether it sets right what older software left out or behind, rather than what the formats differ in.
+    pub(crate) completes: bool,
     /// What the keys of the kind begin with.
     pub(crate) prefix: &'static [u8],
     /// The keys of other records that the step has to see beside this one.

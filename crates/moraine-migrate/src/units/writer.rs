@@ -61,7 +61,7 @@ impl<'a> Writer<'a> {
         let (stamped, marker) = self.after(stamp);
         for _ in 0..COMMIT_TRIES_MAX {
             let mut transaction = self.store.begin()?;
-            self.check_alone(transaction.as_ref()).await?;
+            check_alone(transaction.as_ref(), self.stamped, self.marker.as_ref()).await?;
             move_head(transaction.as_mut()).await?;
             if stamped != self.stamped {
                 put(transaction.as_mut(), &FormatKey, &format_value(stamped))?;
@@ -120,24 +120,23 @@ impl<'a> Writer<'a> {
             Stamp::Finish(unit) => (unit.to, None),
         }
     }
+}
 
-    /// Read through the transaction that writes, so that nothing can come between.
-    async fn check_alone(&self, transaction: &dyn Transaction) -> Result<(), MigrateError> {
-        let stamped = transaction
-            .value(&FormatKey)
-            .await?
-            .map(|stamp| stamp.format_version);
-        let marker = transaction.value(&MigrationKey).await?;
-        if stamped == Some(self.stamped) && marker == self.marker {
-            return Ok(());
-        }
-        Err(MigrateError::Interfered {
-            detail: format!(
-                "its format is {stamped:?} where it was {}, and its marker {marker:?}",
-                self.stamped
-            ),
-        })
+/// Whether stamp and marker are as they were left. Read through the transaction that writes, so that nothing can come
+/// between.
+async fn check_alone(
+    transaction: &dyn Transaction,
+    stamped: u64,
+    marker: Option<&MigrationValue>,
+) -> Result<(), MigrateError> {
+    let stamp = transaction.value(&FormatKey).await?;
+    let found = transaction.value(&MigrationKey).await?;
+    if stamp.as_ref().map(|stamp| stamp.format_version) == Some(stamped) && found.as_ref() == marker {
+        return Ok(());
     }
+    Err(MigrateError::Interfered {
+        detail: format!("its stamp is {stamp:?} where the format was {stamped}, and its marker {found:?}"),
+    })
 }
 
 /// Every batch moves the head: readers look for the marker only when it has moved.

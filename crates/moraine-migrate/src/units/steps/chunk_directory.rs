@@ -1,6 +1,6 @@
 //! What software of formats 1 to 8 left undone in the directory of inlined chunks: chunks without a locator, locators
 //! without their chunk, and the entries of format 6, which nothing reads any more. Readers get by without (they walk the
-//! chunks), so this is no unit of its own; it is done under the marker of the last one. Source: RFC 0005.
+//! chunks), so this is no unit of its own, but part of the last one. Source: RFC 0005.
 
 use bytes::Bytes;
 
@@ -17,26 +17,29 @@ const CHUNK_LOCATOR: &[u8] = &[6, 8];
 const ROW_ID_START: u64 = 2;
 const ROW_COUNT: u64 = 3;
 
-pub(crate) const WALKS: [Walk; 3] = [
-    Walk {
-        of: "inlined chunks",
-        prefix: CHUNK,
-        beside: locator_beside,
-        act: locate_chunk,
-    },
-    Walk {
-        of: "directory entries of format 6",
-        prefix: CHUNK_RANGE,
-        beside: nothing_beside,
-        act: drop_record,
-    },
-    Walk {
-        of: "directory entries of chunks",
-        prefix: CHUNK_LOCATOR,
-        beside: chunk_beside,
-        act: drop_dangling,
-    },
-];
+pub(crate) const LOCATE_CHUNKS: Walk = Walk {
+    of: "inlined chunks",
+    completes: true,
+    prefix: CHUNK,
+    beside: locator_beside,
+    act: locate_chunk,
+};
+
+pub(crate) const DROP_OLD_ENTRIES: Walk = Walk {
+    of: "directory entries of format 6",
+    completes: true,
+    prefix: CHUNK_RANGE,
+    beside: nothing_beside,
+    act: drop_record,
+};
+
+pub(crate) const DROP_DANGLING_ENTRIES: Walk = Walk {
+    of: "directory entries of chunks",
+    completes: true,
+    prefix: CHUNK_LOCATOR,
+    beside: chunk_beside,
+    act: drop_dangling,
+};
 
 /// The locator that a chunk should have.
 fn locator(key_bytes: &[u8], value: &[u8]) -> Result<(Bytes, Bytes), Damage> {

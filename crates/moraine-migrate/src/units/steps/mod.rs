@@ -1,5 +1,5 @@
 //! The steps, one file each. A step is a pure function from records to actions, and imports nothing but
-//! [`super::frozen`] and [`super::step`]: no constant and no record type of the live format, whose later change would
+//! [`super::frozen`], [`super::step`] and other steps: no constant and no record type of the live format, whose later change would
 //! change what the step does. A test reads these files and holds them to it.
 
 pub(super) mod additive_to_8;

@@ -20,12 +20,14 @@ const END_SNAPSHOT: u64 = 4;
 const WALKS: &[Walk] = &[
     Walk {
         of: "schemas",
+        completes: false,
         prefix: SCHEMA,
         beside: nothing_beside,
         act: name_schema,
     },
     Walk {
         of: "tables",
+        completes: false,
         prefix: TABLE,
         beside: nothing_beside,
         act: name_table,

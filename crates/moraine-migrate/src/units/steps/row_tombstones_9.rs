@@ -20,6 +20,7 @@ pub(crate) const UNIT: Unit = Unit {
     to: 9,
     walks: &[Walk {
         of: "ends of inlined rows",
+        completes: false,
         prefix: INLINE_DELETE,
         beside: nothing_beside,
         act,

@@ -1,6 +1,6 @@
 //! What software of formats 1 to 9 left undone in `ducklake_schema_versions`: early versions kept these rows within the
 //! snapshots only, and lost them when snapshots expired. A planner of compactions that finds no row for a file gives up, so
-//! each table whose oldest file is older than all its rows gets one more. Done under the marker of the last unit.
+//! each table whose oldest file is older than all its rows gets one more. Part of the last unit.
 //! Source: RFC 0007, and how crate `moraine` 0.7.0 serves the table.
 
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ const SCHEMA_CHANGED_TABLES: u64 = 11;
 /// The rows that snapshots still hold.
 pub(crate) const FROM_SNAPSHOTS: Walk = Walk {
     of: "snapshots",
+    completes: true,
     prefix: SNAPSHOT,
     beside: rows_beside,
     act: add_rows,

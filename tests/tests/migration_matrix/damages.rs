@@ -1,0 +1,1 @@
+//! Damaged lakes: refused by name, and nothing changed.
