@@ -345,8 +345,8 @@ impl Story for Migration {
         let store = Arc::clone(&counted) as Arc<dyn ObjectStore>;
         let read = SlateReader::open_on(Arc::clone(&store), "lake", &OpenOptions::default()).await;
         match SlateStore::open_on(store, "lake", &OpenOptions::default()).await {
-            Err(OpenError::MidMigration { from: 11, to: 12 }) => {
-                if !matches!(read, Err(OpenError::MidMigration { from: 11, to: 12 })) {
+            Err(OpenError::MidMigration { from: 11, to: 12, .. }) => {
+                if !matches!(read, Err(OpenError::MidMigration { from: 11, to: 12, .. })) {
                     return Err("a reader is let in".into());
                 }
                 match counted.writes() {

@@ -160,9 +160,9 @@ impl Lake {
 
     /// Every table has a former version, under another name; every fifth has ended.
     fn table(&mut self, table: u64) {
-        let ended = (table % 5 == 0).then_some(self.newest());
+        let ended = (table.is_multiple_of(5)).then_some(self.newest());
         let (former, name) = (format!("former {table}"), format!("t{}", table % 4));
-        let schema = if table % 2 == 0 { 0 } else { 101 };
+        let schema = if table.is_multiple_of(2) { 0 } else { 101 };
         let versions = [
             (former.as_str(), table, Some(table + 1)),
             (&name, table + 1, ended),
@@ -402,7 +402,7 @@ impl Lake {
         let end = start + CHUNK_ROWS - 1;
         let [version, begin, sequence] = identity;
         let entry = message().u(1, start).u(2, version).u(3, begin).u(4, sequence);
-        let is_old = self.features < 8 || chunk % 2 == 0;
+        let is_old = self.features < 8 || chunk.is_multiple_of(2);
         let migrated = self.layout == 12 && self.features < 12;
         if (self.features >= 8 && !is_old) || migrated || self.features == 12 {
             let locator = [&[table, end], &identity[..]].concat();

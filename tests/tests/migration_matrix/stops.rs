@@ -8,9 +8,9 @@ use moraine_store::{FormatState, OpenError, OpenOptions, SlateStore, Store, chec
 use object_store::memory::InMemory;
 
 use crate::lake::{self, LARGE, SMALL, Size, TINY};
-use crate::stopping_store::{LastWrite, StoppingStore};
+use crate::stopping_store::{Fault, StoppingStore};
 use crate::stores::{PREFIX, check_migrated, in_memory, in_object_store};
-use crate::{FORMATS, NEWEST};
+use crate::{FORMATS, NEWEST, whole};
 
 /// Small batches, so that there are many places to stop at.
 fn options(batch_records: usize) -> MigrateOptions {
@@ -70,17 +70,10 @@ async fn stop_at_every_batch(format: u64, size: Size, batch_records: usize) -> u
 
 #[tokio::test]
 async fn a_stop_at_any_batch_is_made_good_by_the_next_run() {
+    let (size, batch_records) = if whole() { (LARGE, 64) } else { (TINY, 5) };
     for format in FORMATS {
-        let batches = stop_at_every_batch(format, TINY, 5).await;
+        let batches = stop_at_every_batch(format, size, batch_records).await;
         assert!(batches > 5, "{batches} batches from format {format}");
-    }
-}
-
-#[tokio::test]
-#[ignore = "some minutes; cargo xtask migrate-test"]
-async fn a_stop_at_any_batch_of_a_large_lake_is_made_good_by_the_next_run() {
-    for format in FORMATS {
-        let batches = stop_at_every_batch(format, LARGE, 64).await;
         println!("format {format}: stopped at each of {batches} batches");
     }
 }
@@ -117,11 +110,11 @@ async fn stop_at_write(
     size: Size,
     batch_records: usize,
     writes: u64,
-    last: LastWrite,
+    fault: Fault,
 ) -> Result<u64, String> {
     let image = Arc::new(InMemory::new());
     in_object_store(Arc::clone(&image) as _, &lake::records(format, format, size)).await;
-    let stopping = Arc::new(StoppingStore::new(Arc::clone(&image) as _, writes, last));
+    let stopping = Arc::new(StoppingStore::new(Arc::clone(&image) as _, writes, fault));
     let outcome = migrate_on(
         Arc::clone(&stopping) as _,
         PREFIX,
@@ -134,7 +127,7 @@ async fn stop_at_write(
         outcome.map_err(|error| error.to_string())?;
     }
     let failed =
-        |problem: String| format!("from {format}, stopped after {writes} writes ({last:?}): {problem}");
+        |problem: String| format!("from {format}, stopped after {writes} writes ({fault:?}): {problem}");
     let resumed = migrate_on(
         Arc::clone(&image) as _,
         PREFIX,
@@ -153,13 +146,13 @@ async fn stop_at_write(
 }
 
 async fn stop_at_every_write(format: u64, size: Size, batch_records: usize) {
-    let all = stop_at_write(format, size, batch_records, u64::MAX, LastWrite::Refused)
+    let all = stop_at_write(format, size, batch_records, u64::MAX, Fault::Stops)
         .await
         .unwrap();
     let mut problems = Vec::new();
-    for last in [LastWrite::Refused, LastWrite::AppliedAnswerLost] {
+    for fault in [Fault::Stops, Fault::StopsUnheard, Fault::OneUnheard] {
         let stops =
-            (0..=all).map(|writes| tokio::spawn(stop_at_write(format, size, batch_records, writes, last)));
+            (0..=all).map(|writes| tokio::spawn(stop_at_write(format, size, batch_records, writes, fault)));
         for stop in futures::future::join_all(stops).await {
             if let Err(problem) = stop.unwrap() {
                 problems.push(problem);
@@ -167,17 +160,14 @@ async fn stop_at_every_write(format: u64, size: Size, batch_records: usize) {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    println!("format {format}: stopped at each of {all} writes, both ways");
+    println!("format {format}: stopped at each of {all} writes, in three ways");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_store_that_stops_is_made_good_by_the_next_run() {
-    stop_at_every_write(8, TINY, 20).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "some minutes; cargo xtask migrate-test"]
-async fn an_object_store_that_stops_under_any_format_is_made_good_by_the_next_run() {
+async fn an_object_store_that_stops_at_any_write_is_made_good_by_the_next_run() {
+    if !whole() {
+        return stop_at_every_write(8, TINY, 20).await;
+    }
     for format in FORMATS {
         stop_at_every_write(format, SMALL, 64).await;
     }

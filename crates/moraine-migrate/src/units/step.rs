@@ -31,6 +31,11 @@ pub(crate) struct Source<'a> {
     pub(crate) value: &'a Bytes,
 }
 
+/// Names other records by their keys.
+pub(crate) type Beside = fn(Source<'_>) -> Result<Vec<Bytes>, Damage>;
+/// Decides about a record.
+pub(crate) type Act = fn(Source<'_>, &[Option<Bytes>]) -> Result<Vec<Action>, Damage>;
+
 /// One pass over the records of one kind, ascending by key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
@@ -41,9 +46,9 @@ pub(crate) struct Walk {
     /// What the keys of the kind begin with.
     pub(crate) prefix: &'static [u8],
     /// The keys of other records that the step has to see beside this one.
-    pub(crate) beside: fn(Source<'_>) -> Result<Vec<Bytes>, Damage>,
+    pub(crate) beside: Beside,
     /// What becomes of the record, given it and those beside it.
-    pub(crate) act: fn(Source<'_>, &[Option<Bytes>]) -> Result<Vec<Action>, Damage>,
+    pub(crate) act: Act,
 }
 
 /// For steps that look at one record at a time.

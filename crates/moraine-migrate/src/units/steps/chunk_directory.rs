@@ -106,7 +106,7 @@ mod tests {
         };
         let locator = key(&[6, 8], &[7, 29, 3, 11, 2]);
         let entry = integers_message(&[(1, 20), (2, 3), (3, 11), (4, 2)]);
-        assert_eq!(locator_beside(source).unwrap(), [locator.clone()]);
+        assert_eq!(locator_beside(source).unwrap(), std::slice::from_ref(&locator));
         let put = Action::Put {
             key: locator.clone(),
             value: entry.clone(),

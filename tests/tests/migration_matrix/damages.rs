@@ -1,1 +1,0 @@
-//! Damaged lakes: refused by name, and nothing changed.
