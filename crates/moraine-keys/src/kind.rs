@@ -20,6 +20,21 @@ pub trait Components {
     fn components_len(&self) -> usize;
     /// Calls `field` with name and value of each component in order.
     fn each(&self, field: &mut dyn FnMut(&'static str, &dyn fmt::Display) -> fmt::Result) -> fmt::Result;
+    /// Name and type of each component in order.
+    fn shape() -> Vec<(&'static str, ComponentType)>
+    where
+        Self: Sized;
+}
+
+/// What a component is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComponentType {
+    /// An integer.
+    Id,
+    /// A text.
+    Name,
+    /// Bytes.
+    Bytes,
 }
 
 /// A kind of key: one leaf of the tree [`Key`] as a type of its own.
@@ -129,6 +144,12 @@ impl<K: Versioned> Components for History<K> {
         self.entity.each(field)?;
         field("end_snapshot", &self.end_snapshot)
     }
+
+    fn shape() -> Vec<(&'static str, ComponentType)> {
+        let mut shape = K::shape();
+        shape.push(("end_snapshot", ComponentType::Id));
+        shape
+    }
 }
 
 impl<K: Versioned> fmt::Display for History<K> {
@@ -217,6 +238,10 @@ impl<K: Live> Components for Archived<K> {
 
     fn each(&self, field: &mut dyn FnMut(&'static str, &dyn fmt::Display) -> fmt::Result) -> fmt::Result {
         self.operation.each(field)
+    }
+
+    fn shape() -> Vec<(&'static str, ComponentType)> {
+        K::shape()
     }
 }
 
@@ -339,6 +364,12 @@ macro_rules! kind {
                 let _ = field;
                 Ok(())
             }
+
+            fn shape() -> Vec<(&'static str, $crate::kind::ComponentType)> {
+                let key = Self::default();
+                let _ = &key;
+                vec![$((stringify!($field), $crate::kind::type_of(&key.$field))),*]
+            }
         }
 
         impl std::fmt::Display for $name {
@@ -418,23 +449,36 @@ impl<T: ComponentText> fmt::Display for Text<'_, T> {
     }
 }
 
+/// The type of a component.
+pub(crate) fn type_of<T: ComponentText>(_: &T) -> ComponentType {
+    T::TYPE
+}
+
 pub(crate) trait ComponentText {
+    const TYPE: ComponentType;
+
     fn write_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 impl ComponentText for u64 {
+    const TYPE: ComponentType = ComponentType::Id;
+
     fn write_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
 impl ComponentText for String {
+    const TYPE: ComponentType = ComponentType::Name;
+
     fn write_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }
 }
 
 impl ComponentText for crate::bytes_text::ByteString {
+    const TYPE: ComponentType = ComponentType::Bytes;
+
     fn write_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }

@@ -27,6 +27,7 @@ mod kind;
 mod kinds;
 mod range;
 mod subspace;
+mod text;
 
 pub use bytes_text::{ByteString, HexBytes};
 pub use error::KeyError;
@@ -48,6 +49,7 @@ pub use kinds::system::{
 };
 pub use range::KeyRange;
 pub use subspace::Subspace;
+pub use text::KeyTextError;
 
 /// Key of one inlined insert chunk under `inline/archived`, which no version of the format writes.
 pub type ArchivedInsertKey = Archived<InlineInsertKey>;

@@ -10,3 +10,4 @@ mod damaged_bytes;
 mod order;
 mod samples;
 mod text;
+mod written_keys;
