@@ -47,6 +47,7 @@ mod batch;
 mod catalog;
 mod change;
 mod changes_made;
+pub mod check;
 mod claims;
 mod commit;
 pub mod conflicts;

@@ -4,6 +4,7 @@
 
 mod cancelled_commits;
 mod changes_grammar;
+mod check_invariants;
 mod column_identity;
 mod column_tags;
 mod conflict_matrix;
