@@ -55,6 +55,19 @@ pub(crate) enum Command {
     /// migration is done every reader and writer refuses the store; whatever interrupts it, run the same command again.
     /// There is no way back, but --checkpoint keeps the state before.
     Migrate(MigrateArguments),
+
+    /// Check every invariant of the format on a store, or on each store below a URL
+    ///
+    /// Reads only, at one state: a server that runs on the store goes on undisturbed. Prints each record that breaks an
+    /// invariant, with what mends it. Ends with 0 where all hold or nothing but leftovers was found, with 3 where one does not
+    /// hold, and with 1 where a store could not be read.
+    Check(CheckOptions),
+
+    /// Show records of a store, decoded
+    ///
+    /// Reads only. Keys are named as other commands print them: a subspace (current), a kind (current/column), a kind with its
+    /// first components ('current/column{table_id=7}'), or bytes in hexadecimal (0x0402).
+    Inspect(InspectOptions),
 }
 
 /// Arguments of `moraine serve`.
@@ -121,6 +134,48 @@ pub(crate) struct MigrateArguments {
     /// Migrate every store below the URL, one after the other
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Arguments of `moraine check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    #[arg(value_name = "URL", help = "The lakes' URL, or that of one store", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Findings shown of each invariant; the others are counted
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    pub(crate) limit: u64,
+
+    /// Print one JSON object a line: each finding, then a summary of the store
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `moraine inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct InspectOptions {
+    #[arg(value_name = "URL", help = "The lake's URL, or a place with one lake below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// The keys to show, or where to begin [default: all]
+    #[arg(value_name = "KEY")]
+    pub(crate) key: Option<String>,
+
+    /// Where to end: the last keys to show, after everything that KEY stands for
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+
+    /// Records to show
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub(crate) limit: u64,
+
+    /// Print one JSON object a line instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show the bytes of keys and values too, in hexadecimal
+    #[arg(long)]
+    pub(crate) hex: bool,
 }
 
 fn filter(text: &str) -> Result<EnvFilter, String> {

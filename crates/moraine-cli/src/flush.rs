@@ -3,16 +3,13 @@
 use anyhow::Context;
 use moraine_commit::flush::{FlushOptions, FlushReport};
 use moraine_commit::{Catalog, CatalogOptions};
-use moraine_store::{OpenOptions, StoreUrl, list_stores};
 
 use crate::arguments::FlushArguments;
-
-/// Folders between a root and its stores: `catalog`, the database, the schema.
-const FOLDERS_TO_STORES: usize = 3;
+use crate::the_lake;
 
 /// Flushes, and prints what was moved.
 pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
-    let url = the_lake(&arguments.url).await?;
+    let url = the_lake::find(&arguments.url).await?;
     let catalog = Catalog::open(&url, &CatalogOptions::default()).await?;
     let options = FlushOptions {
         tables: arguments.tables,
@@ -24,20 +21,6 @@ pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
     closed.with_context(|| format!("cannot close {url}"))?;
     print!("{}", text(&report));
     Ok(())
-}
-
-/// The one lake at or below `url`.
-async fn the_lake(url: &StoreUrl) -> anyhow::Result<StoreUrl> {
-    let mut urls = list_stores(url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
-    match (urls.pop(), urls.is_empty()) {
-        (Some(lake), true) => Ok(lake),
-        (None, _) => anyhow::bail!(
-            "there is no lake at or below {url}; `moraine serve` makes one when DuckDB first attaches"
-        ),
-        (Some(_), false) => anyhow::bail!(
-            "there is more than one lake below {url}; name one by its own URL, as `moraine info {url}` shows it"
-        ),
-    }
 }
 
 fn text(report: &FlushReport) -> String {

@@ -3,11 +3,14 @@
 
 mod arguments;
 mod attach;
+mod check;
 mod flush;
 mod info;
+mod inspect;
 mod migrate;
 mod report;
 mod serve;
+mod the_lake;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,7 +22,7 @@ use crate::arguments::{Arguments, Command};
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // With stderr gone there is nobody left to tell.
             let _ = writeln!(std::io::stderr(), "moraine: {error:#}");
@@ -28,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     tracing_subscriber::fmt()
         .with_env_filter(arguments.log_level)
         .with_writer(std::io::stderr)
@@ -37,10 +40,13 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match arguments.command {
-            Command::Serve(options) => serve::run(options).await,
-            Command::Info(options) => info::run(options).await,
-            Command::Flush(options) => flush::run(options).await,
-            Command::Migrate(options) => migrate::run(options).await,
+            Command::Serve(options) => serve::run(options).await?,
+            Command::Info(options) => info::run(options).await?,
+            Command::Flush(options) => flush::run(options).await?,
+            Command::Migrate(options) => migrate::run(options).await?,
+            Command::Check(options) => return check::run(options).await,
+            Command::Inspect(options) => inspect::run(options).await?,
         }
+        Ok(ExitCode::SUCCESS)
     })
 }

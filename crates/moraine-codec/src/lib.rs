@@ -21,6 +21,8 @@
 mod error;
 pub mod format;
 mod frame;
+#[cfg(feature = "json")]
+mod json;
 mod nullable;
 mod record;
 mod stored;
@@ -29,6 +31,8 @@ mod version;
 pub use error::{DecodeError, EncodeError};
 pub use format::format_value_has_unknown_fields;
 pub use frame::{ENCODING_VERSION, HEADER_BYTES, MAGIC, frame, unframe};
+#[cfg(feature = "json")]
+pub use json::{JsonError, to_json};
 pub use nullable::Nullable;
 pub use record::{Record, decode_record, encode_record};
 pub use stored::{Stored, decode, encode};

@@ -28,6 +28,16 @@ macro_rules! records {
             pub fn key(&self) -> Key {
                 match self { $(Self::$variant(key, _) => key.to_key()),+ }
             }
+
+            /// The name of the message that the value is, and its bytes.
+            #[cfg(feature = "json")]
+            pub(crate) fn message(&self) -> (String, Vec<u8>) {
+                match self {
+                    $(Self::$variant(_, value) => {
+                        (<$value as prost::Name>::full_name(), prost::Message::encode_to_vec(value))
+                    })+
+                }
+            }
         }
 
         $(

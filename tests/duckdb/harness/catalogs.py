@@ -13,6 +13,7 @@ import uuid
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
+CHECK_SECONDS_MAX = 60
 
 
 class DuckDbFile:
@@ -142,6 +143,16 @@ class Moraine:
         log = self.log()
         if code != 0 or "panicked" in log:
             raise RuntimeError(f"moraine serve ended badly (exit {code}): {log[-2000:]}")
+        self.check()
+
+    def check(self):
+        """Whatever clients did, every invariant of the format holds on every lake of the stopped server."""
+        if not os.path.isdir(os.path.join(self.root, "catalog")):
+            return
+        command = [self.binary, "check", self.root]
+        checked = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS_MAX, check=False)
+        if checked.returncode != 0:
+            raise RuntimeError(f"moraine check ended with {checked.returncode}: {checked.stdout}{checked.stderr}")
 
     def log(self):
         """What the server wrote to its log so far."""

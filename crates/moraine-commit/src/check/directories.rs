@@ -1,28 +1,33 @@
 //! The directories of names and of delete targets: complete, and nothing else in them.
 
 use moraine_codec::Stored;
+use moraine_codec::format::Format;
 use moraine_keys::{DeleteFileKey, DeleteTargetKey, Kind, NameKey, SchemaKey, TableKey};
 use moraine_store::ReadError;
 
 use super::{Check, Invariant};
 
 pub(super) async fn check(check: &mut Check<'_>) -> Result<(), ReadError> {
-    complete::<SchemaKey, _>(check, Invariant::NamesComplete, |key, value| {
-        NameKey::schema(&value.schema_name, key.schema_id)
-    })
-    .await?;
-    complete::<TableKey, _>(check, Invariant::NamesComplete, |key, value| {
-        NameKey::table(value.schema_id, &value.table_name, key.table_id)
-    })
-    .await?;
-    complete::<DeleteFileKey, _>(check, Invariant::DeleteTargetsComplete, |key, value| {
-        DeleteTargetKey {
-            table_id: key.table_id,
-            data_file_id: value.data_file_id,
-            delete_file_id: key.delete_file_id,
-        }
-    })
-    .await?;
+    if check.has(Format::NameDirectory) {
+        complete::<SchemaKey, _>(check, Invariant::NamesComplete, |key, value| {
+            NameKey::schema(&value.schema_name, key.schema_id)
+        })
+        .await?;
+        complete::<TableKey, _>(check, Invariant::NamesComplete, |key, value| {
+            NameKey::table(value.schema_id, &value.table_name, key.table_id)
+        })
+        .await?;
+    }
+    if check.has(Format::DeleteTargetDirectory) {
+        complete::<DeleteFileKey, _>(check, Invariant::DeleteTargetsComplete, |key, value| {
+            DeleteTargetKey {
+                table_id: key.table_id,
+                data_file_id: value.data_file_id,
+                delete_file_id: key.delete_file_id,
+            }
+        })
+        .await?;
+    }
     names(check).await?;
     delete_targets(check).await
 }

@@ -18,9 +18,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use moraine_codec::Stored;
+use moraine_codec::format::Format;
 use moraine_codec::proto::{HeadValue, SnapshotValue};
 use moraine_inline::InlineError;
-use moraine_keys::{HeadKey, Key, KeyRange, Kind};
+use moraine_keys::{FormatKey, HeadKey, Key, KeyRange, Kind};
 use moraine_store::{Read, ReadError, Scan};
 
 pub use finding::{Finding, Invariant, Severity};
@@ -56,6 +57,7 @@ pub async fn check(read: &dyn Read, report: &mut (dyn FnMut(Finding) + Send)) ->
         read,
         report,
         checked: Checked::default(),
+        format: None,
         head: None,
         newest: None,
     };
@@ -79,6 +81,8 @@ struct Check<'a> {
     read: &'a dyn Read,
     report: &'a mut (dyn FnMut(Finding) + Send),
     checked: Checked,
+    /// The format, once the records were gone through.
+    format: Option<u64>,
     /// The head, once the records were gone through.
     head: Option<HeadValue>,
     /// The newest snapshot, once the snapshots were gone through.
@@ -127,9 +131,16 @@ impl Check<'_> {
         Ok(self.read.get(&key.encode()).await?.is_some())
     }
 
-    async fn load_head(&mut self) -> Result<(), ReadError> {
-        self.head = self.value(&HeadKey {}).await?;
+    async fn load_stamps(&mut self) -> Result<(), ReadError> {
+        self.head = self.value(&HeadKey).await?;
+        let format = self.value(&FormatKey).await?;
+        self.format = format.map(|format| format.format_version);
         Ok(())
+    }
+
+    /// Whether the store is of a format that has what `since` introduced; so is one without a stamp.
+    fn has(&self, since: Format) -> bool {
+        self.format.is_none_or(|format| format >= since.number())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every record for itself: its key decodes, its value belongs under it, and its kind is one that this format has.
 
-use moraine_codec::format::{CURRENT, format_value_has_unknown_fields};
+use moraine_codec::format::{CURRENT, Format, format_value_has_unknown_fields};
 use moraine_codec::{DecodeError, decode_record};
 use moraine_keys::{
     FormatKey, HeadKey, HexBytes, IndexDefinitionKey, IndexKey, InlineKey, InlineOperation, Key, KeyRange,
@@ -38,7 +38,7 @@ pub(super) async fn check(check: &mut Check<'_>) -> Result<(), ReadError> {
         of_its_kind(check, &key, &indexes);
     }
     if check.checked.records > 0 {
-        check.load_head().await?;
+        check.load_stamps().await?;
         stamps(check).await?;
     }
     Ok(())
@@ -95,9 +95,10 @@ async fn stamps(check: &mut Check<'_>) -> Result<(), ReadError> {
     let Ok(format) = moraine_codec::decode(&FormatKey, &bytes) else {
         return Ok(());
     };
-    if format.format_version != CURRENT {
+    let oldest = Format::RowTombstones.number();
+    if !(oldest..=CURRENT).contains(&format.format_version) {
         let detail = format!(
-            "the format is {}, and these checks are for {CURRENT}",
+            "the format is {}, and these checks are for {oldest} to {CURRENT}",
             format.format_version
         );
         check.found(Invariant::StampedAndWhole, &FormatKey, detail);

@@ -472,9 +472,9 @@ async fn stamps_that_are_missing_or_wrong() {
         delete(store, &FormatKey).await
     })
     .await;
-    found_after("system/format", "the format is 11", async |store| {
+    found_after("system/format", "the format is 8", async |store| {
         edit(store, &FormatKey, |value: &mut FormatValue| {
-            value.format_version = 11
+            value.format_version = 8
         })
         .await;
     })
@@ -680,6 +680,17 @@ async fn what_a_record_belongs_to_is_missing() {
         .await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn directories_are_asked_of_the_formats_that_have_them() {
+    let (_catalog, store) = sound_lake().await;
+    edit(&store, &FormatKey, |value| value.format_version = 9).await;
+    for name in [NameKey::schema("main", 0), NameKey::table(0, "t", TABLE)] {
+        delete(&store, &name).await;
+    }
+    delete(&store, &delete_target(1, 7)).await;
+    assert_eq!(findings(&store).await.1, []);
 }
 
 #[tokio::test]
