@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use moraine_commit::check::{Checked, Finding, Invariant, Severity, check};
-use moraine_store::{OpenOptions, StoreUrl, list_stores, open_reader as open_reader_ungated};
+use moraine_store::{OpenOptions, StoreUrl, list_stores, open_reader_ungated};
 use serde_json::json;
 
 use crate::arguments::CheckOptions;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use comfy_table::{ContentArrangement, Table, presets};
 use moraine_codec::{Record, decode_record};
 use moraine_keys::{HexBytes, InlineInsertKey, Key, KeyRange};
-use moraine_store::{OpenOptions, Read, open_reader as open_reader_ungated};
+use moraine_store::{OpenOptions, Read, open_reader_ungated};
 use serde_json::{Value, json};
 
 use crate::arguments::InspectOptions;
