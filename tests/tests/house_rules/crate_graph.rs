@@ -48,7 +48,10 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     (
         "moraine-cli",
         &[
+            "moraine-keys",
+            "moraine-codec",
             "moraine-store",
+            "moraine-inline",
             "moraine-commit",
             "moraine-migrate",
             "moraine-server",
