@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
+use arrow_array::Array;
 use arrow_schema::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Between, Cast, InList, InSubquery, ScalarFunction, WindowFunction,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFunctionDefinition};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition,
+};
 use moraine_tables::ColumnType;
 
 use crate::dialect::{is_unknown, typed_literal};
@@ -24,7 +27,7 @@ const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
 /// Gives a plan's expressions Postgres's meaning.
 pub(crate) fn apply(plan: LogicalPlan, facts: &Arc<SessionFacts>) -> Result<LogicalPlan> {
-    let transformed = plan.transform_up_with_subqueries(|node| {
+    let transformed = narrow(plan)?.transform_up_with_subqueries(|node| {
         let mut schema = merge_schema(&node.inputs());
         if let LogicalPlan::TableScan(scan) = &node {
             let source = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
@@ -54,6 +57,7 @@ fn rewrite(expr: Expr, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<T
         Expr::AggregateFunction(function) => sum(function, schema),
         Expr::WindowFunction(function) => window_sum(*function, schema),
         Expr::ScalarFunction(function) => timezone(function, schema),
+        Expr::BinaryExpr(binary) => arithmetic(binary, schema),
         other => Ok(Transformed::no(other)),
     }
 }
@@ -102,6 +106,107 @@ fn in_subquery(subquery: InSubquery) -> Result<Transformed<Expr>> {
         subquery,
         negated,
     })))
+}
+
+/// Arithmetic that fails where Postgres's does.
+fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (left, right) = (binary.left.get_type(schema)?, binary.right.get_type(schema)?);
+    match functions::checked(binary.op, &left, &right) {
+        Some(function) => Ok(Transformed::yes(function.call(vec![*binary.left, *binary.right]))),
+        None => Ok(Transformed::no(Expr::BinaryExpr(binary))),
+    }
+}
+
+/// `x = ANY (array)` over an array that is known by now as a list of its elements, which the tables can look up.
+pub(crate) fn spelled_out(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let preserver = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = preserver.save(&expr);
+            let spelled = expr.transform_up(|expr| match expr {
+                Expr::ScalarFunction(function) if functions::is_any_equal(&function.func) => {
+                    Ok(list_of(function))
+                }
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(if spelled.transformed {
+                Transformed::yes(name.restore(spelled.data))
+            } else {
+                Transformed::no(spelled.data)
+            })
+        })
+    })?;
+    Ok(plan.data)
+}
+
+fn list_of(function: ScalarFunction) -> Transformed<Expr> {
+    if let [needle, Expr::Literal(ScalarValue::List(list), _)] = function.args.as_slice()
+        && !list.is_null(0)
+        && !list.value(0).is_empty()
+    {
+        let items = list.value(0);
+        let elements = (0..items.len()).map(|index| ScalarValue::try_from_array(&items, index));
+        if let Ok(elements) = elements.collect::<Result<Vec<_>>>() {
+            return Transformed::yes(Expr::InList(InList {
+                expr: Box::new(needle.clone()),
+                list: elements
+                    .into_iter()
+                    .map(|element| Expr::Literal(element, None))
+                    .collect(),
+                negated: false,
+            }));
+        }
+    }
+    Transformed::no(Expr::ScalarFunction(function))
+}
+
+/// Gives whole numbers that a query writes Postgres's type: `integer` where they fit.
+fn narrow(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // The table a recursive query works on has the types that were found while it was planned.
+    if plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))? {
+        return Ok(plan);
+    }
+    let narrowed = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Limit(_) => Ok(Transformed::no(node)),
+        LogicalPlan::Values(values) => {
+            let rows = values.values.into_iter();
+            let rows = rows.map(|row| row.into_iter().map(narrowed).collect::<Result<Vec<_>>>());
+            let rows = rows.collect::<Result<Vec<_>>>()?;
+            Ok(Transformed::yes(LogicalPlanBuilder::values(rows)?.build()?))
+        }
+        node => {
+            let preserver = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = preserver.save(&expr);
+                let expr = narrowed(expr)?;
+                Ok(Transformed::yes(name.restore(expr)))
+            })?
+            .map_data(LogicalPlan::recompute_schema)
+        }
+    })?;
+    Ok(narrowed.data)
+}
+
+fn narrowed(expr: Expr) -> Result<Expr> {
+    let narrowed = expr.transform_down(|expr| match expr {
+        Expr::Literal(ScalarValue::Int64(Some(value)), None) => {
+            let literal = match i32::try_from(value) {
+                Ok(value) => ScalarValue::Int32(Some(value)),
+                Err(_) => ScalarValue::Int64(Some(value)),
+            };
+            Ok(Transformed::new(
+                Expr::Literal(literal, None),
+                true,
+                TreeNodeRecursion::Jump,
+            ))
+        }
+        // Window functions read their arguments themselves, and a lambda's variable has the type it was planned with.
+        expr @ (Expr::WindowFunction(_) | Expr::HigherOrderFunction(_)) => {
+            Ok(Transformed::new(expr, false, TreeNodeRecursion::Jump))
+        }
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    Ok(narrowed.data)
 }
 
 /// A sum of `BIGINT` is a numeric: it does not overflow.
@@ -165,15 +270,20 @@ fn cast(cast: Cast, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<Tran
     let function = match into {
         SqlType::RegClass if from_text => functions::regclass_of_text(facts),
         SqlType::RegType if from_text => functions::regtype_of_text(),
+        SqlType::RegProc if from_text => functions::regproc_of_text(),
         SqlType::Oid if from_text => functions::parse(SqlType::Oid),
-        SqlType::Array => return Ok(Transformed::no(Expr::Cast(cast))),
+        SqlType::Array(_) | SqlType::Vector(_) if from_text => functions::parse(into),
+        SqlType::Array(_) | SqlType::Vector(_) => return Ok(Transformed::no(Expr::Cast(cast))),
         into if from_text && into.column_type() != ColumnType::Text => functions::parse(into),
         into if into.column_type() == ColumnType::Text => match SqlType::of_field(&from) {
             Ok(SqlType::RegClass) => functions::regclass_text(facts),
             Ok(SqlType::RegType) => functions::regtype_text(),
             Ok(SqlType::Tid) => functions::tid_text_function(),
             Ok(SqlType::Oid) => return Ok(Transformed::no(Expr::Cast(cast))),
-            Ok(from) if needs_text_function(from.column_type()) || from == SqlType::Array => {
+            Ok(from)
+                if needs_text_function(from.column_type())
+                    || matches!(from, SqlType::Array(_) | SqlType::Vector(_)) =>
+            {
                 functions::text_of()
             }
             _ => return Ok(Transformed::no(Expr::Cast(cast))),
@@ -199,6 +309,6 @@ fn needs_text_function(from: ColumnType) -> bool {
 fn is_fractional(data_type: &DataType) -> bool {
     matches!(
         data_type,
-        DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)
+        DataType::Float32 | DataType::Float64 | DataType::Decimal128(..) | DataType::Decimal256(..)
     )
 }

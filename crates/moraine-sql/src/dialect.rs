@@ -10,12 +10,17 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use moraine_tables::ColumnType;
-use sqlparser::ast::{BinaryOperator, DataType as SqlDataType, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlDataType, ExactNumberInfo, TimezoneInfo,
+};
 
 use crate::error::QueryError;
 use crate::functions;
-use crate::types::SqlType;
+use crate::types::{Element, SqlType};
 use crate::values;
+
+/// The schema of operators over whole arrays, which no query can write.
+pub(crate) const QUANTIFIED: &str = "\u{1}quantified";
 
 /// Digits of a numeric of which nothing is said: as many as fit on both sides of the point.
 const NUMERIC_PLAIN: ColumnType = ColumnType::Numeric {
@@ -39,9 +44,10 @@ fn named(sql_type: &SqlDataType) -> Option<SqlType> {
     Some(SqlType::Column(match sql_type {
         SqlDataType::Uuid => ColumnType::Uuid,
         SqlDataType::Bytea => ColumnType::Bytes,
-        SqlDataType::JSON
-        | SqlDataType::JSONB
-        | SqlDataType::Text
+        SqlDataType::JSON => return Some(SqlType::Json),
+        SqlDataType::JSONB => return Some(SqlType::Jsonb),
+        SqlDataType::Array(of) => return array(of),
+        SqlDataType::Text
         | SqlDataType::Varchar(None)
         | SqlDataType::CharVarying(None)
         | SqlDataType::CharacterVarying(None) => ColumnType::Text,
@@ -84,11 +90,22 @@ pub(crate) fn sql_type(written: &SqlDataType) -> Option<SqlType> {
     Some(SqlType::Column(plain))
 }
 
+fn array(of: &ArrayElemTypeDef) -> Option<SqlType> {
+    let (ArrayElemTypeDef::SquareBracket(element, _)
+    | ArrayElemTypeDef::AngleBracket(element)
+    | ArrayElemTypeDef::Parenthesis(element)) = of
+    else {
+        return None;
+    };
+    Some(SqlType::Array(Element::of(sql_type(element)?)?))
+}
+
 fn custom(name: &str) -> Option<SqlType> {
     let name = name.to_lowercase();
     let bare = name.strip_prefix("pg_catalog.").unwrap_or(&name);
     Some(match bare.trim_matches('"') {
-        "oid" | "regproc" | "regprocedure" | "regnamespace" | "regrole" | "xid" => SqlType::Oid,
+        "oid" | "regnamespace" | "regrole" | "xid" => SqlType::Oid,
+        "regproc" | "regprocedure" => SqlType::RegProc,
         "regclass" => SqlType::RegClass,
         "regtype" => SqlType::RegType,
         "name" => SqlType::Name,
@@ -106,7 +123,13 @@ fn custom(name: &str) -> Option<SqlType> {
         "timestamp" => SqlType::Column(ColumnType::Timestamp),
         "timetz" => SqlType::Column(ColumnType::TimeTz),
         "numeric" => SqlType::Column(NUMERIC_PLAIN),
-        "int2vector" | "oidvector" | "_text" => SqlType::Array,
+        "json" => SqlType::Json,
+        "jsonb" => SqlType::Jsonb,
+        "int2vector" => SqlType::Vector(Element::Column(ColumnType::Int16)),
+        "oidvector" => SqlType::Vector(Element::Oid),
+        array if array.starts_with('_') => {
+            SqlType::Array(Element::of(custom(array.trim_start_matches('_'))?)?)
+        }
         _ => return None,
     })
 }
@@ -148,6 +171,15 @@ impl ExprPlanner for UnknownOperands {
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let BinaryOperator::PGCustomBinaryOperator(parts) = &expr.op
+            && let [schema_name, function] = parts.as_slice()
+            && schema_name == QUANTIFIED
+            && let Some(function) = functions::quantified(function)
+        {
+            let RawBinaryExpr { left, right, .. } = expr;
+            let (left, right) = self.quantified(left, right, schema)?;
+            return Ok(PlannerResult::Planned(function.call(vec![left, right])));
+        }
         if matches!(
             expr.op,
             BinaryOperator::And | BinaryOperator::Or | BinaryOperator::StringConcat
@@ -169,6 +201,24 @@ impl ExprPlanner for UnknownOperands {
 }
 
 impl UnknownOperands {
+    /// A value and an array of such values, of which one may say the other's type.
+    fn quantified(&self, left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+        if is_unknown(&right) {
+            let (_, field) = left.to_field(schema)?;
+            let of = SqlType::of_field(&field).map_err(QueryError::wrapped)?;
+            let element = Element::of(of).unwrap_or(Element::Column(ColumnType::Text));
+            let array = Arc::new(SqlType::Array(element).field("", true));
+            return Ok((left, self.typed(right, &array)?));
+        }
+        if is_unknown(&left)
+            && let Ok((_, field)) = right.to_field(schema)
+            && let DataType::List(item) = field.data_type()
+        {
+            return Ok((self.typed(left, item)?, right));
+        }
+        Ok((left, right))
+    }
+
     fn typed(&self, expr: Expr, field: &FieldRef) -> Result<Expr> {
         if let Expr::Placeholder(Placeholder { id, .. }) = &expr {
             if field.data_type() != &DataType::Null {
@@ -244,7 +294,8 @@ pub(crate) fn typed_literal(expr: Expr, field: &FieldRef) -> Result<Expr> {
     let Ok(sql_type) = SqlType::of_field(field) else {
         return Ok(expr);
     };
-    if matches!(sql_type.column_type(), ColumnType::Text) {
+    let is_array = matches!(sql_type, SqlType::Array(_) | SqlType::Vector(_));
+    if matches!(sql_type.column_type(), ColumnType::Text) && !is_array {
         return Ok(expr);
     }
     let parsed = match sql_type {

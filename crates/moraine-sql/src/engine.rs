@@ -168,8 +168,9 @@ impl ContextProvider for Names<'_> {
         self.engine.state.scalar_functions().get(name).cloned()
     }
 
-    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
-        None
+    // What `ARRAY(SELECT … FROM unnest(…))` is rewritten to.
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.engine.state.higher_order_functions().get(name).cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {

@@ -251,7 +251,10 @@ fn of_plan(detail: &str) -> QueryError {
             name: call.unwrap_or_default().to_owned(),
         };
     }
-    if detail.starts_with("Unsupported") || detail.contains("not supported") {
+    if detail.starts_with("Unsupported")
+        || detail.contains("not supported")
+        || detail.contains("can only be used in")
+    {
         return QueryError::unsupported(first_sentence(detail));
     }
     QueryError::Invalid {

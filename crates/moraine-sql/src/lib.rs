@@ -22,6 +22,7 @@ mod functions;
 mod plan;
 mod provider;
 mod pushdown;
+mod quotient;
 mod relations;
 mod rewrite;
 mod run;
@@ -32,12 +33,12 @@ mod values;
 pub use catalog::{CatalogRelations, relation_columns};
 pub use engine::{Engine, QUERY_MEMORY_BYTES_MAX};
 pub use error::{InputError, QueryError, RelationError};
-pub use functions::{NamedRelation, SessionFacts};
+pub use functions::{NamedRelation, SessionFacts, procedure_oid};
 pub use plan::Plan;
 pub use relations::{RelationName, Relations, Resolved, ScanRequest, ScanSink, ScannedRow, SqlColumn};
 pub use rewrite::{names_objects, relation_names};
 pub use run::Rows;
-pub use types::SqlType;
+pub use types::{Element, SqlType};
 
 /// Bits of a row's number that are the item of a `tid`; the others are the page.
 pub const TID_ITEM_BITS: u32 = 15;

@@ -259,6 +259,6 @@ impl Plan {
             .logical
             .clone()
             .replace_params_with_values(&ParamValues::from(scalars))?;
-        Ok(bound)
+        Ok(coerce::spelled_out(bound)?)
     }
 }

@@ -85,11 +85,15 @@ impl TableProvider for StoredTable {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let wanted = projection.unwrap_or(&all);
         let schema = Arc::new(self.schema.project(wanted)?);
-        let comparisons = filters
-            .iter()
-            .filter_map(|filter| pushdown::comparison(filter, &self.columns));
+        // The plan evaluates no condition again that was promised to be evaluated here.
+        let comparisons = filters.iter().map(|filter| {
+            pushdown::comparison(filter, &self.columns).ok_or_else(|| {
+                let construct = format!("the condition {filter} in this form");
+                crate::error::QueryError::unsupported(construct).wrapped()
+            })
+        });
         let filter = Filter {
-            all_of: comparisons.collect(),
+            all_of: comparisons.collect::<Result<_>>()?,
         };
         let request = ScanRequest {
             handle: self.handle,

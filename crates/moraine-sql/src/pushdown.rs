@@ -16,7 +16,11 @@ pub(crate) fn comparison(expr: &Expr, columns: &[SqlColumn]) -> Option<Compariso
             left,
             op: Operator::Or,
             right,
-        }) => either(comparison(left, columns)?, comparison(right, columns)?),
+        }) => match (left.as_ref(), right.as_ref()) {
+            // Of two conditions of which one never holds, the other decides.
+            (never, other) | (other, never) if holds_never(never) => comparison(other, columns),
+            (left, right) => either(comparison(left, columns)?, comparison(right, columns)?),
+        },
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let op = operator(*op)?;
             match (left.as_ref(), right.as_ref()) {
@@ -46,11 +50,23 @@ pub(crate) fn comparison(expr: &Expr, columns: &[SqlColumn]) -> Option<Compariso
                 values: values.collect::<Option<Vec<_>>>()?,
             })
         }
+        never if holds_never(never) && !columns.is_empty() => Some(Comparison::In {
+            column: 0,
+            values: Vec::new(),
+        }),
         // A truth value by itself.
         Expr::Column(_) => boolean(expr, true, columns),
         Expr::Not(inner) => boolean(inner, false, columns),
         _ => None,
     }
+}
+
+/// Whether a condition is false or NULL whatever the row.
+fn holds_never(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Literal(ScalarValue::Boolean(Some(false) | None) | ScalarValue::Null, _)
+    )
 }
 
 /// `c = 1 OR c = 2` is a list: DataFusion writes short lists that way.

@@ -14,6 +14,10 @@ const TYPE_KEY: &str = "moraine.type";
 pub(crate) const UTC: &str = "+00:00";
 /// Bytes of a `timetz` in an Arrow array.
 pub(crate) const TIME_TZ_BYTES: i32 = 12;
+/// Digits of a numeric of which nothing is said, in a plan.
+pub(crate) const NUMERIC_PRECISION: u8 = 76;
+/// Its digits after the point, in a plan. A client is given as many as Postgres would give it.
+pub(crate) const NUMERIC_SCALE: i8 = 36;
 /// Bytes of a UUID.
 pub(crate) const UUID_BYTES: i32 = 16;
 
@@ -28,14 +32,53 @@ pub enum SqlType {
     RegClass,
     /// `regtype`: the number of a type. Its values are `Int64`.
     RegType,
+    /// `regproc`: the number of a procedure. Its values are `Int64`.
+    RegProc,
     /// `name`. Its values are `Text`.
     Name,
     /// `"char"`: one byte. Its values are `Text`.
     Char,
     /// `tid`: the row number that [`crate::ScanSink`] was given. Its values are `Int64`.
     Tid,
+    /// `numeric` of which neither digits nor scale are said, as a quotient or an average is.
+    Numeric,
+    /// `json`, kept as it was written. Its values are `Text`.
+    Json,
+    /// `jsonb`. Its values are `Text`.
+    Jsonb,
     /// An array; its values are `Text` in Postgres's array form.
-    Array,
+    Array(Element),
+    /// `int2vector` or `oidvector`, the arrays of the system catalogs that are written with spaces. Values as of an array.
+    Vector(Element),
+}
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// A type the tables have.
+    Column(ColumnType),
+    /// `oid`.
+    Oid,
+}
+
+impl Element {
+    /// The elements of an array over values of a type; `None` for an array of arrays.
+    pub(crate) fn of(sql_type: SqlType) -> Option<Self> {
+        Some(match sql_type {
+            SqlType::Array(_) | SqlType::Vector(_) => return None,
+            SqlType::Oid | SqlType::RegClass | SqlType::RegType | SqlType::RegProc => Self::Oid,
+            other => Self::Column(other.column_type()),
+        })
+    }
+
+    /// The type of one element.
+    #[must_use]
+    pub fn sql_type(self) -> SqlType {
+        match self {
+            Self::Column(column_type) => SqlType::Column(column_type),
+            Self::Oid => SqlType::Oid,
+        }
+    }
 }
 
 impl From<ColumnType> for SqlType {
@@ -50,8 +93,14 @@ impl SqlType {
     pub fn column_type(self) -> ColumnType {
         match self {
             Self::Column(column_type) => column_type,
-            Self::Oid | Self::RegClass | Self::RegType | Self::Tid => ColumnType::Int64,
-            Self::Name | Self::Char | Self::Array => ColumnType::Text,
+            Self::Oid | Self::RegClass | Self::RegType | Self::RegProc | Self::Tid => ColumnType::Int64,
+            Self::Numeric => ColumnType::Numeric {
+                precision: 38,
+                scale: NUMERIC_SCALE,
+            },
+            Self::Name | Self::Char | Self::Json | Self::Jsonb | Self::Array(_) | Self::Vector(_) => {
+                ColumnType::Text
+            }
         }
     }
 
@@ -61,7 +110,9 @@ impl SqlType {
         match self {
             Self::Column(ColumnType::Text) => "text".to_owned(),
             Self::Column(column_type) => column_type.sql_name(),
-            other => other.tag().unwrap_or("text[]").to_owned(),
+            Self::Array(element) => format!("{}[]", element.sql_type().sql_name()),
+            Self::Numeric => "numeric".to_owned(),
+            other => other.tag().unwrap_or("unknown").to_owned(),
         }
     }
 
@@ -70,10 +121,15 @@ impl SqlType {
             Self::Oid => "oid",
             Self::RegClass => "regclass",
             Self::RegType => "regtype",
+            Self::RegProc => "regproc",
             Self::Name => "name",
             Self::Char => "char",
             Self::Tid => "tid",
-            Self::Column(_) | Self::Array => return None,
+            Self::Json => "json",
+            Self::Jsonb => "jsonb",
+            Self::Vector(Element::Oid) => "oidvector",
+            Self::Vector(Element::Column(_)) => "int2vector",
+            Self::Column(_) | Self::Numeric | Self::Array(_) => return None,
         })
     }
 
@@ -81,10 +137,13 @@ impl SqlType {
     pub(crate) fn arrow(self) -> DataType {
         match self {
             Self::Column(column_type) => of_column(column_type),
-            Self::Oid | Self::RegClass | Self::RegType => DataType::UInt32,
-            Self::Name | Self::Char => DataType::Utf8,
+            Self::Oid | Self::RegClass | Self::RegType | Self::RegProc => DataType::UInt32,
+            Self::Name | Self::Char | Self::Json | Self::Jsonb => DataType::Utf8,
             Self::Tid => DataType::UInt64,
-            Self::Array => DataType::new_list(DataType::Utf8, true),
+            Self::Numeric => DataType::Decimal256(NUMERIC_PRECISION, NUMERIC_SCALE),
+            Self::Array(element) | Self::Vector(element) => {
+                DataType::new_list(element.sql_type().arrow(), true)
+            }
         }
     }
 
@@ -107,9 +166,14 @@ impl SqlType {
             (Some("oid"), DataType::UInt32) => Self::Oid,
             (Some("regclass"), DataType::UInt32) => Self::RegClass,
             (Some("regtype"), DataType::UInt32) => Self::RegType,
+            (Some("regproc"), DataType::UInt32) => Self::RegProc,
             (Some("name"), DataType::Utf8) => Self::Name,
             (Some("char"), DataType::Utf8) => Self::Char,
             (Some("tid"), DataType::UInt64) => Self::Tid,
+            (Some("json"), DataType::Utf8) => Self::Json,
+            (Some("jsonb"), DataType::Utf8) => Self::Jsonb,
+            (Some("int2vector"), DataType::List(_)) => Self::Vector(Element::Column(ColumnType::Int16)),
+            (Some("oidvector"), DataType::List(_)) => Self::Vector(Element::Oid),
             (_, data_type) => Self::of_arrow(data_type)?,
         })
     }
@@ -133,6 +197,7 @@ impl SqlType {
                 precision: *precision,
                 scale: *scale,
             },
+            DataType::Decimal256(_, NUMERIC_SCALE) => return Ok(Self::Numeric),
             DataType::Decimal256(_, scale) => ColumnType::Numeric {
                 precision: 38,
                 scale: *scale,
@@ -146,8 +211,10 @@ impl SqlType {
             DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
             DataType::Time32(_) | DataType::Time64(_) => ColumnType::Time,
             DataType::Interval(_) | DataType::Duration(_) => ColumnType::Interval,
-            DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
-                return Ok(Self::Array);
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                let element = Element::of(Self::of_arrow(item.data_type())?);
+                let element = element.ok_or_else(|| QueryError::unsupported("an array of arrays"))?;
+                return Ok(Self::Array(element));
             }
             DataType::Struct(_) => return Err(QueryError::unsupported("a row as a value")),
             other => return Err(QueryError::unsupported(format!("a result of type {other}"))),

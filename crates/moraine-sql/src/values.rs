@@ -3,20 +3,22 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, ListBuilder, StringBuilder};
+use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::types::{Decimal128Type, IntervalMonthDayNano};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, RecordBatch, RecordBatchOptions,
-    Time64MicrosecondArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Decimal256Array, Float32Array, Float64Array,
+    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, Time64MicrosecondArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
 };
-use arrow_schema::SchemaRef;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{Field, SchemaRef};
 use datafusion::common::ScalarValue;
 use moraine_tables::{ColumnType, Value};
 
 use crate::error::{InputError, QueryError};
+use crate::quotient;
 use crate::relations::ScannedRow;
-use crate::types::{SqlType, TIME_TZ_BYTES, UTC, UUID_BYTES};
+use crate::types::{Element, NUMERIC_PRECISION, NUMERIC_SCALE, SqlType, TIME_TZ_BYTES, UTC, UUID_BYTES};
 
 const NANOS_PER_MICRO: i64 = 1_000;
 
@@ -80,15 +82,18 @@ macro_rules! collect {
 pub(crate) fn array(values: &[Value], sql_type: SqlType) -> Result<ArrayRef, QueryError> {
     let column_type = match sql_type {
         SqlType::Column(column_type) => column_type,
-        SqlType::Oid | SqlType::RegClass | SqlType::RegType => return oids(values, sql_type),
+        SqlType::Oid | SqlType::RegClass | SqlType::RegType | SqlType::RegProc => {
+            return oids(values, sql_type);
+        }
         SqlType::Tid => {
             let number = |value: i64| u64::try_from(value).unwrap_or(u64::MAX);
             return Ok(Arc::new(
                 collect!(values, sql_type, UInt64Array, Value::Int64(value) => number(*value)),
             ));
         }
-        SqlType::Name | SqlType::Char => ColumnType::Text,
-        SqlType::Array => return lists(values),
+        SqlType::Name | SqlType::Char | SqlType::Json | SqlType::Jsonb => ColumnType::Text,
+        SqlType::Array(element) | SqlType::Vector(element) => return lists(values, element),
+        SqlType::Numeric => return wide_decimals(values),
     };
     Ok(match column_type {
         ColumnType::Bool => Arc::new(collect!(values, sql_type, BooleanArray, Value::Bool(value) => *value)),
@@ -139,23 +144,66 @@ fn strings(values: &[Value], sql_type: SqlType) -> Result<ArrayRef, QueryError> 
     Ok(Arc::new(builder.finish()))
 }
 
-/// Arrays of text: the values hold Postgres's array form with plain elements, as the system catalogs need it.
-fn lists(values: &[Value]) -> Result<ArrayRef, QueryError> {
-    let mut builder = ListBuilder::new(StringBuilder::new());
+/// Arrays: the values hold Postgres's text of them.
+fn lists(values: &[Value], element: Element) -> Result<ArrayRef, QueryError> {
+    let of = element.sql_type();
+    let mut items = Vec::new();
+    let mut lengths = Vec::with_capacity(values.len());
+    let mut present = Vec::with_capacity(values.len());
     for value in values {
+        let before = items.len();
+        present.push(!value.is_null());
         match value {
-            Value::Null => builder.append_null(),
+            Value::Null => {}
             Value::Text(text) => {
-                let inner = text.trim_start_matches('{').trim_end_matches('}');
-                for element in inner.split(',').filter(|element| !element.is_empty()) {
-                    builder.values().append_value(element);
+                let elements = crate::text::array::elements(text)
+                    .ok_or_else(|| malformed(text, SqlType::Array(element)))?;
+                for item in elements {
+                    items.push(match item {
+                        None => Value::Null,
+                        Some(item) => crate::functions::parsed(&item, of)?,
+                    });
                 }
-                builder.append(true);
             }
-            other => return Err(misfit(other, SqlType::Array)),
+            other => return Err(misfit(other, SqlType::Array(element))),
         }
+        lengths.push(items.len() - before);
     }
-    Ok(Arc::new(builder.finish()))
+    let field = Field::new_list_field(of.arrow(), true);
+    let list = ListArray::try_new(
+        Arc::new(field),
+        OffsetBuffer::from_lengths(lengths),
+        array(&items, of)?,
+        Some(NullBuffer::from(present)),
+    );
+    let list = list.map_err(|error| QueryError::Internal {
+        detail: error.to_string(),
+    })?;
+    Ok(Arc::new(list))
+}
+
+fn malformed(text: &str, sql_type: SqlType) -> InputError {
+    InputError::Syntax {
+        type_name: sql_type.sql_name(),
+        text: text.to_owned(),
+    }
+}
+
+/// Numerics in a plan's widest form.
+fn wide_decimals(values: &[Value]) -> Result<ArrayRef, QueryError> {
+    let mut items = Vec::with_capacity(values.len());
+    for value in values {
+        items.push(match value {
+            Value::Null => None,
+            Value::Numeric(decimal) => Some(quotient::widened(*decimal)?),
+            other => return Err(misfit(other, SqlType::Numeric)),
+        });
+    }
+    let array = Decimal256Array::from(items).with_precision_and_scale(NUMERIC_PRECISION, NUMERIC_SCALE);
+    let array = array.map_err(|error| QueryError::Internal {
+        detail: error.to_string(),
+    })?;
+    Ok(Arc::new(array))
 }
 
 fn binaries(values: &[Value], sql_type: SqlType) -> Result<ArrayRef, QueryError> {
@@ -319,14 +367,15 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value, QueryError> {
         S::Float16(Some(value)) => Value::Float32(value.to_f32()),
         S::Float32(Some(value)) => Value::Float32(*value),
         S::Float64(Some(value)) => Value::Float64(*value),
-        S::Decimal32(Some(unscaled), _, scale) => numeric(i128::from(*unscaled), *scale),
-        S::Decimal64(Some(unscaled), _, scale) => numeric(i128::from(*unscaled), *scale),
-        S::Decimal128(Some(unscaled), _, scale) => numeric(*unscaled, *scale),
+        S::Decimal32(Some(unscaled), _, scale) => decimal(i128::from(*unscaled), *scale),
+        S::Decimal64(Some(unscaled), _, scale) => decimal(i128::from(*unscaled), *scale),
+        S::Decimal128(Some(unscaled), _, scale) => decimal(*unscaled, *scale),
+        S::Decimal256(Some(unscaled), _, NUMERIC_SCALE) => Value::Numeric(quotient::shown(*unscaled)?),
         S::Decimal256(Some(unscaled), _, scale) => {
             let narrow = unscaled.to_i128().ok_or_else(|| QueryError::OutOfRange {
                 detail: format!("{unscaled} has more than 38 digits"),
             })?;
-            numeric(narrow, *scale)
+            decimal(narrow, *scale)
         }
         S::Utf8(Some(text)) | S::LargeUtf8(Some(text)) | S::Utf8View(Some(text)) => Value::text(text),
         S::Binary(Some(bytes)) | S::LargeBinary(Some(bytes)) | S::BinaryView(Some(bytes)) => {
@@ -339,7 +388,7 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value, QueryError> {
     })
 }
 
-fn numeric(unscaled: i128, scale: i8) -> Value {
+fn decimal(unscaled: i128, scale: i8) -> Value {
     Value::Numeric(moraine_tables::Numeric { unscaled, scale })
 }
 
@@ -423,36 +472,9 @@ fn list_text(scalar: &ScalarValue) -> Result<String, QueryError> {
         ScalarValue::FixedSizeList(list) => list.value(0),
         _ => return Err(QueryError::unsupported("this array")),
     };
-    let mut out = String::from("{");
+    let mut texts = Vec::with_capacity(items.len());
     for index in 0..items.len() {
-        if index > 0 {
-            out.push(',');
-        }
-        match at(&items, index)? {
-            Value::Null => out.push_str("NULL"),
-            value => push_element(&mut out, &crate::text::format(&value).unwrap_or_default()),
-        }
+        texts.push(crate::text::format(&at(&items, index)?));
     }
-    out.push('}');
-    Ok(out)
-}
-
-fn push_element(out: &mut String, text: &str) {
-    let plain = !text.is_empty()
-        && !text.eq_ignore_ascii_case("null")
-        && !text
-            .chars()
-            .any(|c| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_whitespace());
-    if plain {
-        out.push_str(text);
-        return;
-    }
-    out.push('"');
-    for c in text.chars() {
-        if matches!(c, '"' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
+    Ok(crate::text::array::text(texts.iter().map(Option::as_deref)))
 }

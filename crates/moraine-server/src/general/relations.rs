@@ -7,10 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use moraine_sql::{
     NamedRelation, RelationError, RelationName, Relations, Resolved, ScanRequest, ScanSink, ScannedRow,
-    SessionFacts, SqlColumn, SqlType, relation_columns, relation_names,
+    SessionFacts, SqlColumn, relation_columns, relation_names,
 };
-use moraine_tables::{Column, ColumnType, Relation};
-use postgres_types::Type;
+use moraine_tables::Column;
 use sqlparser::ast::Query;
 
 use super::Surroundings;
@@ -20,7 +19,6 @@ use crate::introspect::{self, VirtualTable};
 use crate::session::SessionTables;
 use crate::tid::{Ledger, TableKey};
 use crate::transaction::{PinnedLakes, Transaction};
-use crate::values::types;
 
 /// The relations of one query, all found before it is planned.
 pub(super) struct SessionRelations<'t> {
@@ -107,145 +105,15 @@ pub(super) fn column(column: &Column) -> SqlColumn {
 }
 
 fn rows_of(table: VirtualTable) -> Resolved {
-    let columns = table.columns.iter().map(|(name, wire_type)| {
-        let sql_type = match *wire_type {
-            _ if is_object_number(name) => SqlType::Oid,
-            _ if is_object_name(name) => SqlType::Name,
-            _ if is_kind(name) => SqlType::Char,
-            Type::OID => SqlType::Oid,
-            Type::NAME => SqlType::Name,
-            Type::CHAR => SqlType::Char,
-            Type::TEXT_ARRAY | Type::INT2_VECTOR | Type::INT2_ARRAY => SqlType::Array,
-            ref other => SqlType::Column(types::of_wire_type(other).unwrap_or(ColumnType::Text)),
-        };
-        if *name == "tableoid" {
-            SqlColumn::hidden(*name, sql_type)
-        } else {
-            SqlColumn::new(*name, sql_type)
-        }
+    let columns = table.columns().into_iter();
+    let columns = columns.map(|(name, sql_type, hidden)| match hidden {
+        true => SqlColumn::hidden(name, sql_type),
+        false => SqlColumn::new(name, sql_type),
     });
     Resolved::Rows {
         columns: columns.collect(),
         rows: table.rows,
     }
-}
-
-/// Columns of the system catalogs that hold object ids. Source: PostgreSQL, chapter "System Catalogs".
-const OBJECT_NUMBERS: &[&str] = &[
-    "adrelid",
-    "amhandler",
-    "atttypid",
-    "attcollation",
-    "attrelid",
-    "castsource",
-    "casttarget",
-    "classid",
-    "classoid",
-    "collnamespace",
-    "collowner",
-    "connamespace",
-    "conrelid",
-    "contypid",
-    "conindid",
-    "conparentid",
-    "confrelid",
-    "datdba",
-    "dattablespace",
-    "enumtypid",
-    "indexrelid",
-    "indrelid",
-    "inhparent",
-    "inhrelid",
-    "nspowner",
-    "objid",
-    "objoid",
-    "oid",
-    "polrelid",
-    "prattrs",
-    "prnspid",
-    "proowner",
-    "pronamespace",
-    "prpubid",
-    "prrelid",
-    "refclassid",
-    "refobjid",
-    "relam",
-    "relfilenode",
-    "relnamespace",
-    "reloftype",
-    "relowner",
-    "relrewrite",
-    "reltablespace",
-    "reltoastrelid",
-    "reltype",
-    "rngsubtype",
-    "rngtypid",
-    "srrelid",
-    "stxnamespace",
-    "stxrelid",
-    "tableoid",
-    "tgrelid",
-    "tgconstraint",
-    "typarray",
-    "typbasetype",
-    "typcollation",
-    "typelem",
-    "typnamespace",
-    "typowner",
-    "typrelid",
-    "pnnspid",
-    "pnpubid",
-    "ftrelid",
-    "ftserver",
-    "ev_class",
-    "roleid",
-    "member",
-];
-
-fn is_object_number(column: &str) -> bool {
-    OBJECT_NUMBERS.contains(&column)
-}
-
-/// Columns of the system catalogs that are one character.
-fn is_kind(column: &str) -> bool {
-    const KINDS: &[&str] = &[
-        "contype",
-        "relkind",
-        "relpersistence",
-        "relreplident",
-        "typcategory",
-        "typtype",
-    ];
-    KINDS.contains(&column)
-}
-
-/// Columns of the system catalogs that are names.
-fn is_object_name(column: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "amname",
-        "attname",
-        "collname",
-        "conname",
-        "datname",
-        "enumlabel",
-        "evtname",
-        "extname",
-        "lanname",
-        "nspname",
-        "polname",
-        "proname",
-        "pubname",
-        "relname",
-        "rolname",
-        "rulename",
-        "spcname",
-        "srvname",
-        "stxname",
-        "tgname",
-        "typname",
-        "usename",
-    ];
-    NAMES.contains(&column)
 }
 
 #[async_trait]
@@ -289,6 +157,16 @@ impl Relations for SessionRelations<'_> {
     }
 }
 
+/// The schemas in which unqualified names are looked for. Of several only the first has tables here.
+fn search_path(surroundings: &Surroundings<'_>) -> Vec<String> {
+    let mut settings = surroundings.settings.iter();
+    let nothing = settings.any(|(name, value)| *name == "search_path" && value.trim().is_empty());
+    if nothing {
+        return Vec::new();
+    }
+    vec![surroundings.schema.clone()]
+}
+
 /// What functions about the session answer. The list of relations is read only for a query that may ask for it.
 pub(super) async fn facts(
     query: &Query,
@@ -303,7 +181,7 @@ pub(super) async fn facts(
     Ok(SessionFacts {
         version: introspect::version(),
         database: transaction.database().to_owned(),
-        search_path: vec![surroundings.schema.clone()],
+        search_path: search_path(surroundings),
         user: surroundings.user.clone(),
         pid: surroundings.pid,
         now: transaction.started,
@@ -314,10 +192,12 @@ pub(super) async fn facts(
             .collect(),
         relations: relations
             .into_iter()
-            .map(|(oid, schema, relation): (u32, String, Relation)| NamedRelation {
-                oid,
-                schema,
-                name: relation.name(),
+            .map(|known| NamedRelation {
+                oid: known.oid,
+                schema: known.schema,
+                name: known.name,
+                key: known.key,
+                index_of: known.index_of,
             })
             .collect(),
     })

@@ -3,42 +3,62 @@
 use std::collections::BTreeSet;
 
 use moraine_tables::{ColumnType, Relation, RelationSchema, Value};
-use postgres_types::Type;
 
-use super::objects;
+use super::columns::{self, VirtualTable};
+use super::information;
+use super::objects::{
+    self, BTREE_OID, DEFAULT_COLLATION_OID, DEFAULT_TABLESPACE_OID, HEAP_OID, OWNER, OWNER_OID,
+    PG_CATALOG_OID,
+};
 use super::scan_names::Hint;
 use crate::errors::SqlError;
 use crate::lakes::DEFAULT_SCHEMA;
 use crate::transaction::Transaction;
 use crate::values::types;
 
-/// The object id of `pg_catalog`. Source: PostgreSQL, `pg_namespace.dat`.
-const PG_CATALOG_OID: i64 = 11;
 /// The object id of `public`. Source: PostgreSQL, `pg_namespace.dat`.
 const PUBLIC_OID: i64 = 2200;
 const INFORMATION_SCHEMA_OID: i64 = 13_000;
 /// Object ids of user objects start here. Source: PostgreSQL, `transam.h` (FirstNormalObjectId).
 const FIRST_USER_OID: u32 = 16_384;
-/// The owner of everything. Source: PostgreSQL, `pg_authid.dat`.
-const OWNER_OID: i64 = 10;
-
-/// One virtual table: column names with their types, and rows.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct VirtualTable {
-    pub(crate) columns: Vec<(&'static str, Type)>,
-    pub(crate) rows: Vec<Vec<Value>>,
-}
+/// The number of UTF-8 among Postgres's encodings. Source: PostgreSQL, `pg_wchar.h`.
+const UTF8_ENCODING: i64 = 6;
+/// The operator class of a key of `bigint`. Source: PostgreSQL, `pg_opclass.dat`.
+const INT8_OPERATORS_OID: i64 = 3124;
 
 /// A table of a lake, as the catalogs describe it.
-struct Described {
-    schema: String,
-    relation: Relation,
-    shape: RelationSchema,
+pub(super) struct Described {
+    pub(super) schema: String,
+    pub(super) relation: Relation,
+    pub(super) shape: RelationSchema,
+}
+
+/// The primary key of a table: it is an index and a constraint at once.
+pub(super) struct Key {
+    /// Its name, as an index and as a constraint.
+    pub(super) name: String,
+    pub(super) index_oid: i64,
+    pub(super) constraint_oid: i64,
+    /// The key's column, from 0.
+    pub(super) column: usize,
+    pub(super) column_name: String,
 }
 
 impl Described {
-    fn oid(&self) -> i64 {
+    pub(super) fn oid(&self) -> i64 {
         object_id(&format!("{}.{}", self.schema, self.relation))
+    }
+
+    pub(super) fn key(&self) -> Option<Key> {
+        let column = self.shape.primary_key?;
+        let name = format!("{}_pkey", self.relation);
+        Some(Key {
+            index_oid: object_id(&format!("index {}.{name}", self.schema)),
+            constraint_oid: object_id(&format!("{}.{name}", self.schema)),
+            column_name: self.shape.columns.get(column)?.name.clone(),
+            column,
+            name,
+        })
     }
 }
 
@@ -64,34 +84,74 @@ fn int(value: i64) -> Value {
     Value::Int64(value)
 }
 
-fn int4(value: impl Into<i32>) -> Value {
-    Value::Int32(value.into())
-}
-
 fn text(value: impl AsRef<str>) -> Value {
     Value::text(value)
 }
 
-fn position(index: usize) -> i32 {
-    i32::try_from(index + 1).unwrap_or(i32::MAX)
+fn yes() -> Value {
+    Value::Bool(true)
 }
 
-/// All relations of the database with their object ids and schemas.
-pub(crate) async fn relations(
-    transaction: &mut Transaction,
-) -> Result<Vec<(u32, String, Relation)>, SqlError> {
-    let found = described(transaction, &Hint::default()).await?;
-    let named = found.into_iter().map(|table| {
-        (
-            u32::try_from(table.oid()).unwrap_or_default(),
-            table.schema,
-            table.relation,
-        )
-    });
-    Ok(named.collect())
+fn count(of: usize) -> Value {
+    int(i64::try_from(of).unwrap_or(i64::MAX))
 }
 
-/// The virtual table of a system relation; 42P01 for one that is not offered.
+/// A column's number, from 1.
+pub(super) fn position(index: usize) -> i64 {
+    i64::try_from(index).map_or(i64::MAX, |index| index + 1)
+}
+
+/// A relation by which functions find its name and definition.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) oid: u32,
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    /// The primary key's constraint and column, if this is a key's index or its table.
+    pub(crate) key: Option<(u32, String)>,
+    /// The table, if this is an index.
+    pub(crate) index_of: Option<String>,
+}
+
+/// All relations of the database, the system's and the indexes of keys among them.
+pub(crate) async fn relations(transaction: &mut Transaction) -> Result<Vec<Known>, SqlError> {
+    let number = |oid: i64| u32::try_from(oid).unwrap_or_default();
+    let mut known: Vec<Known> = columns::all()
+        .map(|relation| Known {
+            oid: number(relation.oid),
+            schema: relation.schema.to_owned(),
+            name: relation.name.to_owned(),
+            key: None,
+            index_of: None,
+        })
+        .collect();
+    for table in described(transaction, &Hint::default()).await? {
+        let name = table.relation.name();
+        let key = table.key();
+        let column = key
+            .as_ref()
+            .map(|key| (number(key.constraint_oid), key.column_name.clone()));
+        if let Some(key) = key {
+            known.push(Known {
+                oid: number(key.index_oid),
+                schema: table.schema.clone(),
+                name: key.name,
+                key: column.clone(),
+                index_of: Some(name.clone()),
+            });
+        }
+        known.push(Known {
+            oid: number(table.oid()),
+            schema: table.schema,
+            name,
+            key: column,
+            index_of: None,
+        });
+    }
+    Ok(known)
+}
+
+/// The virtual table of a system relation; 42P01 for one that PostgreSQL has not.
 pub(super) async fn table(
     transaction: &mut Transaction,
     schema: &str,
@@ -99,34 +159,39 @@ pub(super) async fn table(
     hint: &Hint,
     settings: &[(&'static str, String)],
 ) -> Result<VirtualTable, SqlError> {
+    let relation = columns::relation(schema, name)
+        .ok_or_else(|| SqlError::undefined_table(format!("{schema}.{name}")))?;
+    let mut table = VirtualTable::new(relation);
     if schema == "information_schema" {
-        return information_schema(transaction, name, hint).await;
+        information::fill(&mut table, name, transaction, hint).await?;
+        return Ok(table);
     }
-    let mut found = match name {
-        "pg_namespace" => pg_namespace(&schemas(transaction).await?),
-        "pg_class" => pg_class(&described(transaction, hint).await?),
-        "pg_attribute" => pg_attribute(&described(transaction, hint).await?),
-        "pg_constraint" => pg_constraint(&described(transaction, hint).await?),
-        "pg_tables" => pg_tables(&described(transaction, hint).await?),
-        "pg_type" => pg_type(),
-        "pg_database" => pg_database(transaction.database()),
-        "pg_settings" => pg_settings(settings),
-        other => empty(other)
-            .or_else(|| objects::table(other))
-            .ok_or_else(|| SqlError::undefined_table(format!("{schema}.{other}")))?,
-    };
-    objects::complete(name, &mut found);
-    Ok(found)
+    match name {
+        "pg_namespace" => pg_namespace(&mut table, &schemas(transaction).await?),
+        "pg_class" => pg_class(&mut table, &described(transaction, hint).await?),
+        "pg_attribute" => pg_attribute(&mut table, &described(transaction, hint).await?),
+        "pg_constraint" => pg_constraint(&mut table, &described(transaction, hint).await?),
+        "pg_index" => pg_index(&mut table, &described(transaction, hint).await?),
+        "pg_indexes" => pg_indexes(&mut table, &described(transaction, hint).await?),
+        "pg_tables" => pg_tables(&mut table, &described(transaction, hint).await?),
+        "pg_database" => pg_database(&mut table, transaction.database()),
+        "pg_settings" => pg_settings(&mut table, settings),
+        other => objects::fill(&mut table, other),
+    }
+    Ok(table)
 }
 
-async fn schemas(transaction: &mut Transaction) -> Result<BTreeSet<String>, SqlError> {
+pub(super) async fn schemas(transaction: &mut Transaction) -> Result<BTreeSet<String>, SqlError> {
     let database = transaction.database().to_owned();
     let lakes = std::sync::Arc::clone(transaction.lakes());
     lakes.schemas(&database).await
 }
 
 /// The tables of all lakes of the database that the hint allows, in order of their schemas.
-async fn described(transaction: &mut Transaction, hint: &Hint) -> Result<Vec<Described>, SqlError> {
+pub(super) async fn described(
+    transaction: &mut Transaction,
+    hint: &Hint,
+) -> Result<Vec<Described>, SqlError> {
     let known = match &hint.schemas {
         // A schema asked for by name need not be listed: its lake is asked directly.
         Some(named) => named
@@ -160,8 +225,7 @@ async fn described_in(
     let mut shapes = Vec::new();
     match &hint.tables {
         Some(names) => {
-            let relations: BTreeSet<Relation> =
-                names.iter().filter_map(|name| Relation::parse(name)).collect();
+            let relations: BTreeSet<Relation> = names.iter().filter_map(|name| of_name(name)).collect();
             for relation in relations {
                 let shape = Box::pin(moraine_tables::describe(catalog, relation)).await?;
                 shapes.extend(shape.map(|shape| (relation, shape)));
@@ -180,385 +244,221 @@ async fn described_in(
         .collect())
 }
 
-fn pg_namespace(schemas: &BTreeSet<String>) -> VirtualTable {
-    let columns = vec![
-        ("oid", Type::INT8),
-        ("nspname", Type::TEXT),
-        ("nspowner", Type::INT8),
-        ("nspacl", Type::TEXT),
-    ];
+/// The relation of a name, or of the name of its key.
+fn of_name(name: &str) -> Option<Relation> {
+    Relation::parse(name).or_else(|| Relation::parse(name.strip_suffix("_pkey")?))
+}
+
+fn pg_namespace(table: &mut VirtualTable, schemas: &BTreeSet<String>) {
     let system = ["pg_catalog", "information_schema"];
-    let names = system.into_iter().chain(schemas.iter().map(String::as_str));
-    let rows = names
-        .map(|name| vec![int(schema_oid(name)), text(name), int(OWNER_OID), Value::Null])
-        .collect();
-    VirtualTable { columns, rows }
-}
-
-fn pg_class(tables: &[Described]) -> VirtualTable {
-    let columns = vec![
-        ("oid", Type::INT8),
-        ("relname", Type::TEXT),
-        ("relnamespace", Type::INT8),
-        ("reltype", Type::INT8),
-        ("relowner", Type::INT8),
-        ("relkind", Type::TEXT),
-        ("relpages", Type::INT4),
-        ("reltuples", Type::FLOAT4),
-        ("relnatts", Type::INT4),
-        ("relhasindex", Type::BOOL),
-        ("relpersistence", Type::TEXT),
-        ("relispartition", Type::BOOL),
-        ("xmin", Type::INT8),
-    ];
-    let row = |table: &Described| {
-        vec![
-            int(table.oid()),
-            text(table.relation.name()),
-            int(schema_oid(&table.schema)),
-            int(0),
-            int(OWNER_OID),
-            text("r"),
-            // No pages: a client that sees any scans by ranges of ctid, and in parallel.
-            int4(0),
-            Value::Float32(-1.0),
-            int4(i32::try_from(table.shape.columns.len()).unwrap_or(i32::MAX)),
-            Value::Bool(table.shape.primary_key.is_some()),
-            text("p"),
-            Value::Bool(false),
-            // The columns of a table never change, so neither does the version of its description.
-            int(1),
-        ]
-    };
-    VirtualTable {
-        columns,
-        rows: tables.iter().map(row).collect(),
+    for name in system.into_iter().chain(schemas.iter().map(String::as_str)) {
+        table.push(&[
+            ("oid", int(schema_oid(name))),
+            ("nspname", text(name)),
+            ("nspowner", int(OWNER_OID)),
+        ]);
     }
 }
 
-fn pg_attribute(tables: &[Described]) -> VirtualTable {
-    let columns = vec![
-        ("attrelid", Type::INT8),
-        ("attname", Type::TEXT),
-        ("atttypid", Type::INT8),
-        ("attlen", Type::INT4),
-        ("attnum", Type::INT4),
-        ("attndims", Type::INT4),
-        ("atttypmod", Type::INT4),
-        ("attnotnull", Type::BOOL),
-        ("atthasdef", Type::BOOL),
-        ("attisdropped", Type::BOOL),
-        ("attidentity", Type::TEXT),
-        ("attgenerated", Type::TEXT),
-    ];
-    let mut rows = Vec::new();
-    for table in tables {
-        let oid = table.oid();
-        for (index, column) in table.shape.columns.iter().enumerate() {
-            let wire_type = types::wire_type(column.column_type);
-            rows.push(vec![
-                int(oid),
-                text(&column.name),
-                int(i64::from(wire_type.oid())),
-                int4(types::type_size(&wire_type)),
-                int4(position(index)),
-                int4(0),
-                int4(types::type_modifier(column.column_type)),
-                Value::Bool(column.not_null),
-                Value::Bool(false),
-                Value::Bool(false),
-                text(""),
-                text(""),
-            ]);
-        }
-    }
-    VirtualTable { columns, rows }
-}
-
-fn pg_constraint(tables: &[Described]) -> VirtualTable {
-    let columns = vec![
-        ("oid", Type::INT8),
-        ("conname", Type::TEXT),
-        ("connamespace", Type::INT8),
-        ("contype", Type::TEXT),
-        ("conrelid", Type::INT8),
-        ("conkey", Type::TEXT),
-    ];
-    let row = |table: &Described| {
-        let key = table.shape.primary_key?;
-        let name = format!("{}_pkey", table.relation);
-        let oid = object_id(&format!("{}.{name}", table.schema));
-        let key = format!("{{{}}}", position(key));
-        Some(vec![
-            int(oid),
-            text(name),
-            int(schema_oid(&table.schema)),
-            text("p"),
-            int(table.oid()),
-            text(key),
-        ])
-    };
-    VirtualTable {
-        columns,
-        rows: tables.iter().filter_map(row).collect(),
-    }
-}
-
-fn pg_tables(tables: &[Described]) -> VirtualTable {
-    let columns = vec![
-        ("schemaname", Type::TEXT),
-        ("tablename", Type::TEXT),
-        ("tableowner", Type::TEXT),
-        ("tablespace", Type::TEXT),
-        ("hasindexes", Type::BOOL),
-    ];
-    let row = |table: &Described| {
-        let indexed = Value::Bool(table.shape.primary_key.is_some());
-        vec![
-            text(&table.schema),
-            text(table.relation.name()),
-            text("moraine"),
-            Value::Null,
-            indexed,
-        ]
-    };
-    VirtualTable {
-        columns,
-        rows: tables.iter().map(row).collect(),
-    }
-}
-
-fn pg_type() -> VirtualTable {
-    let columns = vec![
-        ("oid", Type::INT8),
-        ("typname", Type::TEXT),
-        ("typnamespace", Type::INT8),
-        ("typlen", Type::INT4),
-        ("typtype", Type::TEXT),
-        ("typcategory", Type::TEXT),
-        ("typrelid", Type::INT8),
-        ("typelem", Type::INT8),
-        ("typarray", Type::INT8),
-        ("typbasetype", Type::INT8),
-        ("typtypmod", Type::INT4),
-        ("typnotnull", Type::BOOL),
-    ];
-    let known = [
-        (Type::BOOL, "B"),
-        (Type::BYTEA, "U"),
-        (Type::CHAR, "Z"),
-        (Type::NAME, "S"),
-        (Type::INT8, "N"),
-        (Type::INT2, "N"),
-        (Type::INT4, "N"),
-        (Type::TEXT, "S"),
-        (Type::OID, "N"),
-        (Type::TID, "U"),
-        (Type::XID, "U"),
-        (Type::FLOAT4, "N"),
-        (Type::FLOAT8, "N"),
-        (Type::VARCHAR, "S"),
-        (Type::DATE, "D"),
-        (Type::TIME, "D"),
-        (Type::TIMESTAMP, "D"),
-        (Type::TIMESTAMPTZ, "D"),
-        (Type::INTERVAL, "T"),
-        (Type::TIMETZ, "D"),
-        (Type::NUMERIC, "N"),
-        (Type::UUID, "U"),
-    ];
-    let row = |(wire_type, category): &(Type, &str)| {
-        vec![
-            int(i64::from(wire_type.oid())),
-            text(wire_type.name()),
-            int(PG_CATALOG_OID),
-            int4(types::type_size(wire_type)),
-            text("b"),
-            text(category),
-            int(0),
-            int(0),
-            int(0),
-            int(0),
-            int4(-1),
-            Value::Bool(false),
-        ]
-    };
-    VirtualTable {
-        columns,
-        rows: known.iter().map(row).collect(),
-    }
-}
-
-fn pg_database(database: &str) -> VirtualTable {
-    let columns = vec![
-        ("oid", Type::INT8),
-        ("datname", Type::TEXT),
-        ("datdba", Type::INT8),
-        ("encoding", Type::INT4),
-        ("datallowconn", Type::BOOL),
-        ("datistemplate", Type::BOOL),
-    ];
-    let row = vec![
-        int(object_id(database)),
-        text(database),
-        int(OWNER_OID),
-        int4(6),
-        Value::Bool(true),
-        Value::Bool(false),
-    ];
-    VirtualTable {
-        columns,
-        rows: vec![row],
-    }
-}
-
-fn pg_settings(settings: &[(&'static str, String)]) -> VirtualTable {
-    let columns = vec![("name", Type::TEXT), ("setting", Type::TEXT)];
-    let rows = settings
-        .iter()
-        .map(|(name, value)| vec![text(name), text(value)])
-        .collect();
-    VirtualTable { columns, rows }
-}
-
-/// Catalogs of things that no lake has.
-fn empty(name: &str) -> Option<VirtualTable> {
-    let columns: Vec<(&'static str, Type)> = match name {
-        "pg_description" => vec![
-            ("objoid", Type::INT8),
-            ("classoid", Type::INT8),
-            ("objsubid", Type::INT4),
-            ("description", Type::TEXT),
-        ],
-        "pg_enum" => vec![
-            ("oid", Type::INT8),
-            ("enumtypid", Type::INT8),
-            ("enumsortorder", Type::FLOAT4),
-            ("enumlabel", Type::TEXT),
-        ],
-        "pg_indexes" => vec![
-            ("schemaname", Type::TEXT),
-            ("tablename", Type::TEXT),
-            ("indexname", Type::TEXT),
-            ("tablespace", Type::TEXT),
-            ("indexdef", Type::TEXT),
-        ],
-        "pg_attrdef" => vec![
-            ("oid", Type::INT8),
-            ("adrelid", Type::INT8),
-            ("adnum", Type::INT4),
-            ("adbin", Type::TEXT),
-        ],
-        "pg_views" | "pg_matviews" => {
+fn pg_class(table: &mut VirtualTable, tables: &[Described]) {
+    for described in tables {
+        let key = described.key();
+        let schema = int(schema_oid(&described.schema));
+        let same = |oid: i64, name: &str, kind: &str, access: i64, columns: usize| {
             vec![
-                ("schemaname", Type::TEXT),
-                ("viewname", Type::TEXT),
-                ("definition", Type::TEXT),
+                ("oid", int(oid)),
+                ("relname", text(name)),
+                ("relnamespace", schema.clone()),
+                ("relowner", int(OWNER_OID)),
+                ("relam", int(access)),
+                ("relfilenode", int(oid)),
+                ("relpersistence", text("p")),
+                ("relkind", text(kind)),
+                ("relnatts", count(columns)),
+                ("relispopulated", yes()),
             ]
+        };
+        let name = described.relation.name();
+        let mut row = same(
+            described.oid(),
+            &name,
+            "r",
+            HEAP_OID,
+            described.shape.columns.len(),
+        );
+        row.extend([
+            // No pages: a client that sees any scans by ranges of ctid, and in parallel.
+            ("relpages", int(0)),
+            ("reltuples", Value::Float32(-1.0)),
+            ("relhasindex", Value::Bool(key.is_some())),
+            ("relreplident", text("d")),
+        ]);
+        table.push(&row);
+        if let Some(key) = key {
+            let mut row = same(key.index_oid, &key.name, "i", BTREE_OID, 1);
+            row.push(("relreplident", text("n")));
+            table.push(&row);
         }
-        "pg_extension" => vec![
-            ("oid", Type::INT8),
-            ("extname", Type::TEXT),
-            ("extversion", Type::TEXT),
-        ],
-        "pg_range" => vec![("rngtypid", Type::INT8), ("rngsubtype", Type::INT8)],
-        "pg_proc" => vec![
-            ("oid", Type::INT8),
-            ("proname", Type::TEXT),
-            ("pronamespace", Type::INT8),
-        ],
-        "pg_stat_wal_receiver" => vec![("pid", Type::INT4), ("status", Type::TEXT)],
-        _ => return None,
+    }
+}
+
+fn pg_attribute(table: &mut VirtualTable, tables: &[Described]) {
+    for described in tables {
+        for (index, column) in described.shape.columns.iter().enumerate() {
+            let row = attribute(described.oid(), position(index), column);
+            table.push(&row);
+        }
+        if let Some(key) = described.key()
+            && let Some(column) = described.shape.columns.get(key.column)
+        {
+            let mut row = attribute(key.index_oid, 1, column);
+            row.retain(|(name, _)| *name != "attnotnull");
+            table.push(&row);
+        }
+    }
+}
+
+fn attribute(relation: i64, number: i64, column: &moraine_tables::Column) -> Vec<(&'static str, Value)> {
+    let wire_type = types::wire_type(column.column_type);
+    let size = types::type_size(&wire_type);
+    let (storage, align) = match size {
+        -1 if matches!(column.column_type, ColumnType::Numeric { .. }) => ("m", "i"),
+        -1 => ("x", "i"),
+        1 | 16 => ("p", "c"),
+        2 => ("p", "s"),
+        4 => ("p", "i"),
+        _ => ("p", "d"),
     };
-    Some(VirtualTable {
-        columns,
-        rows: Vec::new(),
-    })
+    let collation = match column.column_type {
+        ColumnType::Text => DEFAULT_COLLATION_OID,
+        _ => 0,
+    };
+    vec![
+        ("attrelid", int(relation)),
+        ("attname", text(&column.name)),
+        ("atttypid", int(i64::from(wire_type.oid()))),
+        ("attstattarget", int(-1)),
+        ("attlen", int(i64::from(size))),
+        ("attnum", int(number)),
+        ("attcacheoff", int(-1)),
+        (
+            "atttypmod",
+            int(i64::from(types::type_modifier(column.column_type))),
+        ),
+        ("attbyval", Value::Bool((1..=8).contains(&size))),
+        ("attalign", text(align)),
+        ("attstorage", text(storage)),
+        ("attnotnull", Value::Bool(column.not_null)),
+        ("attislocal", yes()),
+        ("attcollation", int(collation)),
+    ]
 }
 
-async fn information_schema(
-    transaction: &mut Transaction,
-    name: &str,
-    hint: &Hint,
-) -> Result<VirtualTable, SqlError> {
-    let database = transaction.database().to_owned();
-    match name {
-        "schemata" => {
-            let columns = vec![
-                ("catalog_name", Type::TEXT),
-                ("schema_name", Type::TEXT),
-                ("schema_owner", Type::TEXT),
-            ];
-            let schemas = schemas(transaction).await?;
-            let names = ["pg_catalog", "information_schema"]
-                .into_iter()
-                .chain(schemas.iter().map(String::as_str));
-            let rows = names
-                .map(|name| vec![text(&database), text(name), text("moraine")])
-                .collect();
-            Ok(VirtualTable { columns, rows })
-        }
-        "tables" => {
-            let columns = vec![
-                ("table_catalog", Type::TEXT),
-                ("table_schema", Type::TEXT),
-                ("table_name", Type::TEXT),
-                ("table_type", Type::TEXT),
-            ];
-            let tables = described(transaction, hint).await?;
-            let row = |table: &Described| {
-                vec![
-                    text(&database),
-                    text(&table.schema),
-                    text(table.relation.name()),
-                    text("BASE TABLE"),
-                ]
-            };
-            Ok(VirtualTable {
-                columns,
-                rows: tables.iter().map(row).collect(),
-            })
-        }
-        "columns" => Ok(columns(&database, &described(transaction, hint).await?)),
-        other => Err(SqlError::undefined_table(format!("information_schema.{other}"))),
+fn pg_constraint(table: &mut VirtualTable, tables: &[Described]) {
+    for described in tables {
+        let Some(key) = described.key() else { continue };
+        table.push(&[
+            ("oid", int(key.constraint_oid)),
+            ("conname", text(&key.name)),
+            ("connamespace", int(schema_oid(&described.schema))),
+            ("contype", text("p")),
+            ("convalidated", yes()),
+            ("conrelid", int(described.oid())),
+            ("conindid", int(key.index_oid)),
+            ("confupdtype", text(" ")),
+            ("confdeltype", text(" ")),
+            ("confmatchtype", text(" ")),
+            ("conislocal", yes()),
+            ("connoinherit", yes()),
+            ("conkey", text(format!("{{{}}}", position(key.column)))),
+        ]);
     }
 }
 
-fn columns(database: &str, tables: &[Described]) -> VirtualTable {
-    let columns = vec![
-        ("table_catalog", Type::TEXT),
-        ("table_schema", Type::TEXT),
-        ("table_name", Type::TEXT),
-        ("column_name", Type::TEXT),
-        ("ordinal_position", Type::INT4),
-        ("column_default", Type::TEXT),
-        ("is_nullable", Type::TEXT),
-        ("data_type", Type::TEXT),
-        ("numeric_precision", Type::INT4),
-        ("numeric_scale", Type::INT4),
-        ("udt_name", Type::TEXT),
-    ];
-    let mut rows = Vec::new();
-    for table in tables {
-        for (index, column) in table.shape.columns.iter().enumerate() {
-            let (precision, scale) = match column.column_type {
-                ColumnType::Numeric { precision, scale } => (int4(precision), int4(scale)),
-                _ => (Value::Null, Value::Null),
-            };
-            rows.push(vec![
-                text(database),
-                text(&table.schema),
-                text(table.relation.name()),
-                text(&column.name),
-                int4(position(index)),
-                Value::Null,
-                text(if column.not_null { "NO" } else { "YES" }),
-                text(types::sql_name(column.column_type)),
-                precision,
-                scale,
-                text(types::wire_type(column.column_type).name()),
-            ]);
-        }
+fn pg_index(table: &mut VirtualTable, tables: &[Described]) {
+    for described in tables {
+        let Some(key) = described.key() else { continue };
+        let mut row = vec![
+            ("indexrelid", int(key.index_oid)),
+            ("indrelid", int(described.oid())),
+            ("indnatts", int(1)),
+            ("indnkeyatts", int(1)),
+            ("indkey", text(format!("{{{}}}", position(key.column)))),
+            ("indcollation", text("{0}")),
+            ("indclass", text(format!("{{{INT8_OPERATORS_OID}}}"))),
+            ("indoption", text("{0}")),
+        ];
+        let so = [
+            "indisunique",
+            "indisprimary",
+            "indimmediate",
+            "indisvalid",
+            "indisready",
+            "indislive",
+        ];
+        row.extend(so.map(|flag| (flag, yes())));
+        table.push(&row);
     }
-    VirtualTable { columns, rows }
+}
+
+fn pg_indexes(table: &mut VirtualTable, tables: &[Described]) {
+    for described in tables {
+        let Some(key) = described.key() else { continue };
+        let name = described.relation.name();
+        let definition = format!(
+            "CREATE UNIQUE INDEX {} ON {}.{name} USING btree ({})",
+            key.name, described.schema, key.column_name
+        );
+        table.push(&[
+            ("schemaname", text(&described.schema)),
+            ("tablename", text(&name)),
+            ("indexname", text(&key.name)),
+            ("indexdef", text(definition)),
+        ]);
+    }
+}
+
+fn pg_tables(table: &mut VirtualTable, tables: &[Described]) {
+    let no = || Value::Bool(false);
+    for described in tables {
+        table.push(&[
+            ("schemaname", text(&described.schema)),
+            ("tablename", text(described.relation.name())),
+            ("tableowner", text(OWNER)),
+            ("hasindexes", Value::Bool(described.shape.primary_key.is_some())),
+            ("hasrules", no()),
+            ("hastriggers", no()),
+            ("rowsecurity", no()),
+        ]);
+    }
+}
+
+fn pg_database(table: &mut VirtualTable, database: &str) {
+    table.push(&[
+        ("oid", int(object_id(database))),
+        ("datname", text(database)),
+        ("datdba", int(OWNER_OID)),
+        ("encoding", int(UTF8_ENCODING)),
+        ("datlocprovider", text("c")),
+        ("datallowconn", yes()),
+        ("datconnlimit", int(-1)),
+        ("dattablespace", int(DEFAULT_TABLESPACE_OID)),
+        ("datcollate", text("C")),
+        ("datctype", text("C")),
+    ]);
+}
+
+fn pg_settings(table: &mut VirtualTable, settings: &[(&'static str, String)]) {
+    for (name, value) in settings {
+        table.push(&[
+            ("name", text(name)),
+            ("setting", text(value)),
+            ("context", text("user")),
+            ("vartype", text("string")),
+            ("source", text("default")),
+            ("boot_val", text(value)),
+            ("reset_val", text(value)),
+            ("pending_restart", Value::Bool(false)),
+        ]);
+    }
 }

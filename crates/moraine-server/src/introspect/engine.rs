@@ -18,6 +18,7 @@ use super::scan_names::{Hint, system_relation};
 use super::{Context, ResultSet, catalog, functions};
 use crate::bind::fold;
 use crate::errors::{SqlError, state};
+use crate::general::wire_type;
 use crate::transaction::Transaction;
 use crate::values::literal::Literal;
 use crate::values::types;
@@ -262,11 +263,12 @@ impl Engine<'_, '_> {
                 let settings = self.context.settings;
                 let found = catalog::table(self.transaction, schema, &table, hint, settings).await?;
                 let qualifier = alias.as_ref().map_or(table, |alias| fold(&alias.name));
-                let columns = found.columns.into_iter();
-                let fields = columns.map(|(name, wire_type)| Field {
+                let columns = found.columns().into_iter();
+                let fields = columns.map(|(name, sql_type, hidden)| Field {
                     qualifier: qualifier.clone(),
                     name: name.to_owned(),
-                    wire_type,
+                    wire_type: wire_type(sql_type),
+                    hidden,
                 });
                 Ok(Joined {
                     fields: Fields(fields.collect()),
@@ -286,6 +288,7 @@ impl Engine<'_, '_> {
                     qualifier: qualifier.clone(),
                     name,
                     wire_type,
+                    hidden: false,
                 });
                 Ok(Joined {
                     fields: Fields(fields.collect()),
@@ -573,7 +576,7 @@ fn projection<'a>(select: &'a Select, fields: &Fields) -> Result<Vec<(String, It
             SelectItem::UnnamedExpr(expr) => items.push((output_name(expr), Item::Expr(expr))),
             SelectItem::ExprWithAlias { expr, alias } => items.push((fold(alias), Item::Expr(expr))),
             SelectItem::Wildcard(_) => {
-                let all = fields.0.iter().enumerate();
+                let all = fields.0.iter().enumerate().filter(|(_, field)| !field.hidden);
                 items.extend(all.map(|(position, field)| (field.name.clone(), Item::Field(position))));
             }
             other => return Err(SqlError::unsupported(format!("the result column {other}"))),

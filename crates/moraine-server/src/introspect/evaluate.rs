@@ -22,6 +22,8 @@ pub(super) struct Field {
     pub(super) qualifier: String,
     pub(super) name: String,
     pub(super) wire_type: Type,
+    /// Whether `*` leaves it out.
+    pub(super) hidden: bool,
 }
 
 /// The columns of a joined row.

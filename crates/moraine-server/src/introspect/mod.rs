@@ -3,9 +3,11 @@
 //! never foreseen is answered rightly or refused by name; the tables of a lake themselves are not readable here.
 
 mod catalog;
+mod columns;
 mod engine;
 mod evaluate;
 mod functions;
+mod information;
 mod objects;
 mod scan_names;
 
@@ -16,7 +18,8 @@ use sqlparser::ast::Query;
 use crate::errors::{SqlError, state};
 use crate::transaction::Transaction;
 
-pub(crate) use catalog::{VirtualTable, relations};
+pub(crate) use catalog::relations;
+pub(crate) use columns::VirtualTable;
 pub(crate) use functions::version;
 pub(crate) use scan_names::{is_about_the_system, system_name};
 

@@ -1,222 +1,196 @@
-//! The rest of the system catalogs: columns that say the same of every object, and catalogs of kinds of objects that no
-//! lake has. Clients join them to describe a table.
+//! The objects that are the same in every lake: types, access methods, collations, languages, roles, tablespaces.
 
+use moraine_sql::procedure_oid;
 use moraine_tables::Value;
-use postgres_types::Type;
 
-use super::catalog::VirtualTable;
+use super::columns::VirtualTable;
 
-/// A column that is the same in every row.
-type Constant = (&'static str, Type, fn() -> Value);
+/// The owner of everything. Source: PostgreSQL, `pg_authid.dat`.
+pub(super) const OWNER_OID: i64 = 10;
+/// The owner's name.
+pub(super) const OWNER: &str = "moraine";
+/// The access method of tables. Source: PostgreSQL, `pg_am.dat`.
+pub(super) const HEAP_OID: i64 = 2;
+/// The access method of primary keys. Source: PostgreSQL, `pg_am.dat`.
+pub(super) const BTREE_OID: i64 = 403;
+/// The collation of text. Source: PostgreSQL, `pg_collation.dat`.
+pub(super) const DEFAULT_COLLATION_OID: i64 = 100;
+/// The default tablespace. Source: PostgreSQL, `pg_tablespace.dat`.
+pub(super) const DEFAULT_TABLESPACE_OID: i64 = 1663;
+/// The object id of `pg_catalog`. Source: PostgreSQL, `pg_namespace.dat`.
+pub(super) const PG_CATALOG_OID: i64 = 11;
 
-fn null() -> Value {
-    Value::Null
+/// Columns of `pg_type` in the order in which a query of a PostgreSQL 15 wrote the lines of [`TYPES`].
+const TYPE_COLUMNS: &[(&str, Form)] = &[
+    ("oid", Form::Number),
+    ("typname", Form::Text),
+    ("typnamespace", Form::Number),
+    ("typowner", Form::Number),
+    ("typlen", Form::Number),
+    ("typbyval", Form::Flag),
+    ("typtype", Form::Text),
+    ("typcategory", Form::Text),
+    ("typispreferred", Form::Flag),
+    ("typisdefined", Form::Flag),
+    ("typdelim", Form::Text),
+    ("typrelid", Form::Number),
+    ("typsubscript", Form::Function),
+    ("typelem", Form::Number),
+    ("typarray", Form::Number),
+    ("typinput", Form::Function),
+    ("typoutput", Form::Function),
+    ("typreceive", Form::Function),
+    ("typsend", Form::Function),
+    ("typmodin", Form::Function),
+    ("typmodout", Form::Function),
+    ("typanalyze", Form::Function),
+    ("typalign", Form::Text),
+    ("typstorage", Form::Text),
+    ("typnotnull", Form::Flag),
+    ("typbasetype", Form::Number),
+    ("typtypmod", Form::Number),
+    ("typndims", Form::Number),
+    ("typcollation", Form::Number),
+];
+
+/// The types of PostgreSQL 15 that are no row types.
+const TYPES: &str = include_str!("system_types.txt");
+
+#[derive(Clone, Copy)]
+enum Form {
+    Number,
+    Flag,
+    Text,
+    Function,
 }
 
-fn zero() -> Value {
-    Value::Int64(0)
-}
-
-fn zero4() -> Value {
-    Value::Int32(0)
-}
-
-fn no() -> Value {
-    Value::Bool(false)
+fn int(value: i64) -> Value {
+    Value::Int64(value)
 }
 
 fn yes() -> Value {
     Value::Bool(true)
 }
 
-fn empty_text() -> Value {
-    Value::text("")
-}
-
-/// The access method of tables. Source: PostgreSQL, `pg_am.dat`.
-const HEAP_OID: i64 = 2;
-/// The catalog's own number. Source: PostgreSQL, `pg_class.h`.
-const PG_CLASS_OID: i64 = 1259;
-
-/// Adds the columns of a catalog that are the same for every object.
-pub(super) fn complete(name: &str, table: &mut VirtualTable) {
-    for (column, wire_type, value) in constants(name) {
-        if table.columns.iter().any(|(known, _)| known == column) {
-            continue;
-        }
-        table.columns.push((column, wire_type.clone()));
-        table.rows.iter_mut().for_each(|row| row.push(value()));
-    }
-}
-
-fn constants(name: &str) -> &'static [Constant] {
-    const CLASS: &[Constant] = &[
-        ("tableoid", Type::INT8, || Value::Int64(PG_CLASS_OID)),
-        ("relam", Type::INT8, || Value::Int64(HEAP_OID)),
-        ("relchecks", Type::INT4, zero4),
-        ("relhasrules", Type::BOOL, no),
-        ("relhastriggers", Type::BOOL, no),
-        ("relhassubclass", Type::BOOL, no),
-        ("relrowsecurity", Type::BOOL, no),
-        ("relforcerowsecurity", Type::BOOL, no),
-        ("relispopulated", Type::BOOL, yes),
-        ("relreplident", Type::CHAR, || Value::text("d")),
-        ("reltablespace", Type::INT8, zero),
-        ("reloftype", Type::INT8, zero),
-        ("reltoastrelid", Type::INT8, zero),
-        ("relacl", Type::TEXT_ARRAY, null),
-        ("reloptions", Type::TEXT_ARRAY, null),
-        ("relpartbound", Type::TEXT, null),
-    ];
-    const ATTRIBUTE: &[Constant] = &[
-        ("attcollation", Type::INT8, zero),
-        ("attstattarget", Type::INT4, || Value::Int32(-1)),
-        ("attstorage", Type::CHAR, || Value::text("p")),
-        ("attcompression", Type::CHAR, empty_text),
-        ("attislocal", Type::BOOL, yes),
-        ("attinhcount", Type::INT4, zero4),
-        ("atthasmissing", Type::BOOL, no),
-        ("attacl", Type::TEXT_ARRAY, null),
-        ("attoptions", Type::TEXT_ARRAY, null),
-        ("attfdwoptions", Type::TEXT_ARRAY, null),
-    ];
-    const DATABASE: &[Constant] = &[
-        ("datcollate", Type::TEXT, || Value::text("C")),
-        ("datctype", Type::TEXT, || Value::text("C")),
-        ("datconnlimit", Type::INT4, || Value::Int32(-1)),
-        ("dattablespace", Type::INT8, || Value::Int64(1663)),
-        ("datacl", Type::TEXT_ARRAY, null),
-    ];
-    const TYPE: &[Constant] = &[
-        ("typowner", Type::INT8, || Value::Int64(10)),
-        ("typcollation", Type::INT8, zero),
-        ("typisdefined", Type::BOOL, yes),
-        ("typdelim", Type::CHAR, || Value::text(",")),
-        ("typdefault", Type::TEXT, null),
-        ("typndims", Type::INT4, zero4),
-        ("typacl", Type::TEXT_ARRAY, null),
-    ];
-    const CONSTRAINT: &[Constant] = &[
-        ("condeferrable", Type::BOOL, no),
-        ("condeferred", Type::BOOL, no),
-        ("convalidated", Type::BOOL, yes),
-        ("conindid", Type::INT8, zero),
-        ("contypid", Type::INT8, zero),
-        ("confrelid", Type::INT8, zero),
-        ("conparentid", Type::INT8, zero),
-        ("confkey", Type::TEXT, null),
-    ];
+/// Fills a relation of objects that every lake has; any other stays as it is.
+pub(super) fn fill(table: &mut VirtualTable, name: &str) {
     match name {
-        "pg_class" => CLASS,
-        "pg_attribute" => ATTRIBUTE,
-        "pg_database" => DATABASE,
-        "pg_type" => TYPE,
-        "pg_constraint" => CONSTRAINT,
-        _ => &[],
+        "pg_type" => types(table),
+        "pg_am" => access_methods(table),
+        "pg_collation" => collations(table),
+        "pg_language" => languages(table),
+        "pg_roles" | "pg_authid" => roles(table),
+        "pg_user" => {
+            let name = ("usename", Value::text(OWNER));
+            let flags = ["usecreatedb", "usesuper", "userepl", "usebypassrls"].map(|flag| (flag, yes()));
+            let mut row = vec![name, ("usesysid", int(OWNER_OID))];
+            row.extend(flags);
+            table.push(&row);
+        }
+        "pg_tablespace" => {
+            for (oid, name) in [(DEFAULT_TABLESPACE_OID, "pg_default"), (1664, "pg_global")] {
+                table.push(&[
+                    ("oid", int(oid)),
+                    ("spcname", Value::text(name)),
+                    ("spcowner", int(OWNER_OID)),
+                ]);
+            }
+        }
+        _ => {}
     }
 }
 
-/// A catalog of objects that there is one of, or none; `None` for one that is not offered.
-pub(super) fn table(name: &str) -> Option<VirtualTable> {
-    let columns = columns_about_tables(name).or_else(|| columns_about_others(name))?;
-    let rows = match name {
-        "pg_am" => vec![vec![
-            Value::Int64(HEAP_OID),
-            Value::text("heap"),
-            Value::text("t"),
-        ]],
-        "pg_roles" => vec![vec![
-            Value::Int64(10),
-            Value::text("moraine"),
-            Value::Bool(true),
-            Value::Bool(true),
-            Value::Bool(true),
-        ]],
-        _ => Vec::new(),
-    };
-    Some(VirtualTable { columns, rows })
+fn types(table: &mut VirtualTable) {
+    for line in TYPES.lines() {
+        let values = TYPE_COLUMNS
+            .iter()
+            .zip(line.split('|'))
+            .map(|((name, form), text)| {
+                let value = match form {
+                    Form::Number => int(text.parse().unwrap_or_default()),
+                    Form::Flag => Value::Bool(text == "t"),
+                    Form::Text => Value::text(text),
+                    Form::Function if text == "-" => int(0),
+                    Form::Function => int(i64::from(procedure_oid(text))),
+                };
+                (*name, value)
+            });
+        table.push(&values.collect::<Vec<_>>());
+    }
 }
 
-type Columns = Vec<(&'static str, Type)>;
-
-/// Catalogs of what may belong to a table.
-fn columns_about_tables(name: &str) -> Option<Columns> {
-    let (oid, number, flag, text) = (Type::INT8, Type::INT4, Type::BOOL, Type::TEXT);
-    Some(match name {
-        "pg_index" => vec![
-            ("indexrelid", oid.clone()),
-            ("indrelid", oid),
-            ("indkey", Type::TEXT_ARRAY),
-            ("indnatts", number.clone()),
-            ("indnkeyatts", number),
-            ("indisunique", flag.clone()),
-            ("indisprimary", flag.clone()),
-            ("indisclustered", flag.clone()),
-            ("indisvalid", flag.clone()),
-            ("indisreplident", flag),
-            ("indoption", Type::TEXT_ARRAY),
-            ("indpred", text.clone()),
-            ("indexprs", text),
-        ],
-        "pg_inherits" => vec![
-            ("inhrelid", oid.clone()),
-            ("inhparent", oid),
-            ("inhseqno", number),
-            ("inhdetachpending", flag),
-        ],
-        "pg_policy" => vec![
-            ("oid", oid.clone()),
-            ("polname", text.clone()),
-            ("polrelid", oid),
-            ("polcmd", Type::CHAR),
-            ("polpermissive", flag),
-            ("polroles", Type::TEXT_ARRAY),
-            ("polqual", text.clone()),
-            ("polwithcheck", text),
-        ],
-        "pg_statistic_ext" => vec![
-            ("oid", oid.clone()),
-            ("stxrelid", oid.clone()),
-            ("stxnamespace", oid),
-            ("stxname", text),
-            ("stxkind", Type::TEXT_ARRAY),
-            ("stxstattarget", number),
-        ],
-        "pg_trigger" => vec![
-            ("oid", oid.clone()),
-            ("tgrelid", oid.clone()),
-            ("tgname", text),
-            ("tgenabled", Type::CHAR),
-            ("tgisinternal", flag),
-            ("tgparentid", oid),
-        ],
-        "pg_rewrite" => vec![
-            ("oid", oid.clone()),
-            ("rulename", text),
-            ("ev_class", oid),
-            ("ev_enabled", Type::CHAR),
-        ],
-        "pg_foreign_table" => vec![("ftrelid", oid.clone()), ("ftserver", oid)],
-        _ => return None,
-    })
+fn access_methods(table: &mut VirtualTable) {
+    for (oid, name, kind) in [
+        (HEAP_OID, "heap", "t"),
+        (BTREE_OID, "btree", "i"),
+        (405, "hash", "i"),
+        (783, "gist", "i"),
+        (2742, "gin", "i"),
+        (4000, "spgist", "i"),
+        (3580, "brin", "i"),
+    ] {
+        let handler = match name {
+            "heap" => "heap_tableam_handler".to_owned(),
+            index => format!("{index}handler"),
+        };
+        table.push(&[
+            ("oid", int(oid)),
+            ("amname", Value::text(name)),
+            ("amhandler", int(i64::from(procedure_oid(&handler)))),
+            ("amtype", Value::text(kind)),
+        ]);
+    }
 }
 
-/// Catalogs of what belongs to a database.
-fn columns_about_others(name: &str) -> Option<Columns> {
-    let (oid, flag, text) = (Type::INT8, Type::BOOL, Type::TEXT);
-    Some(match name {
-        "pg_am" => vec![("oid", oid), ("amname", text), ("amtype", Type::CHAR)],
-        "pg_collation" => vec![("oid", oid.clone()), ("collname", text), ("collnamespace", oid)],
-        "pg_publication" => vec![("oid", oid), ("pubname", text), ("puballtables", flag)],
-        "pg_publication_rel" => vec![("oid", oid.clone()), ("prpubid", oid.clone()), ("prrelid", oid)],
-        "pg_roles" => vec![
-            ("oid", oid),
-            ("rolname", text),
-            ("rolsuper", flag.clone()),
-            ("rolcanlogin", flag.clone()),
-            ("rolinherit", flag),
-        ],
-        "pg_sequence" => vec![("seqrelid", oid)],
-        _ => return None,
-    })
+fn collations(table: &mut VirtualTable) {
+    for (oid, name) in [(DEFAULT_COLLATION_OID, "default"), (950, "C"), (951, "POSIX")] {
+        let locale = match name {
+            "default" => Value::Null,
+            other => Value::text(other),
+        };
+        table.push(&[
+            ("oid", int(oid)),
+            ("collname", Value::text(name)),
+            ("collnamespace", int(PG_CATALOG_OID)),
+            ("collowner", int(OWNER_OID)),
+            (
+                "collprovider",
+                Value::text(if locale.is_null() { "d" } else { "c" }),
+            ),
+            ("collisdeterministic", yes()),
+            ("collencoding", int(-1)),
+            ("collcollate", locale.clone()),
+            ("collctype", locale),
+        ]);
+    }
+}
+
+fn languages(table: &mut VirtualTable) {
+    for (oid, name) in [(12, "internal"), (13, "c"), (14, "sql")] {
+        table.push(&[
+            ("oid", int(oid)),
+            ("lanname", Value::text(name)),
+            ("lanowner", int(OWNER_OID)),
+            ("lanpltrusted", Value::Bool(name == "sql")),
+        ]);
+    }
+}
+
+fn roles(table: &mut VirtualTable) {
+    let mut row = vec![
+        ("oid", int(OWNER_OID)),
+        ("rolname", Value::text(OWNER)),
+        ("rolconnlimit", int(-1)),
+    ];
+    let flags = [
+        "rolsuper",
+        "rolinherit",
+        "rolcreaterole",
+        "rolcreatedb",
+        "rolcanlogin",
+        "rolreplication",
+        "rolbypassrls",
+    ];
+    row.extend(flags.map(|flag| (flag, yes())));
+    table.push(&row);
 }

@@ -5,6 +5,7 @@ mod control;
 pub(crate) mod extended;
 mod general;
 pub(crate) mod run;
+mod set_config;
 pub(crate) mod settings;
 mod tables;
 mod utility;

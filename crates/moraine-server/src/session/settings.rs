@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::errors::{SqlError, state};
 use crate::lakes::DEFAULT_SCHEMA;
 
-/// The version told to clients: they decide by it what they may ask. The catalogs served are those of PostgreSQL 14.
-pub(crate) const SERVER_VERSION: &str = "14.0";
+/// The version told to clients: they decide by it what they may ask. The catalogs served are those of PostgreSQL 15.
+pub(crate) const SERVER_VERSION: &str = "15.0";
 
 /// Whether transactions that do not say so themselves may write.
 const READ_ONLY: &str = "default_transaction_read_only";
 
 /// Name, default value, and whether a client may set it to anything.
-const KNOWN: [(&str, &str, Writable); 24] = [
+const KNOWN: [(&str, &str, Writable); 26] = [
     ("application_name", "", Writable::Freely),
     (
         "client_encoding",
@@ -41,16 +41,18 @@ const KNOWN: [(&str, &str, Writable); 24] = [
     ("is_superuser", "on", Writable::Never),
     ("lock_timeout", "0", Writable::Freely),
     ("max_identifier_length", "63", Writable::Never),
+    ("row_security", "on", Writable::Switch),
     ("search_path", DEFAULT_SCHEMA, Writable::Freely),
     ("server_encoding", "UTF8", Writable::Never),
     ("server_version", SERVER_VERSION, Writable::Never),
-    ("server_version_num", "140000", Writable::Never),
+    ("server_version_num", "150000", Writable::Never),
     (
         "standard_conforming_strings",
         "on",
         Writable::Only(&["on", "true", "1", "yes"]),
     ),
     ("statement_timeout", "0", Writable::Freely),
+    ("synchronize_seqscans", "on", Writable::Switch),
     (
         "synchronous_commit",
         "on",
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(settings.set("timezone", "UTC"), Ok(()));
         assert_eq!(settings.set("server_version", "16").unwrap_err().state, "55P02");
         assert_eq!(settings.set("no_such_thing", "1").unwrap_err().state, "42704");
-        assert_eq!(settings.get("server_version").unwrap(), "14.0");
+        assert_eq!(settings.get("server_version").unwrap(), "15.0");
     }
 
     #[test]

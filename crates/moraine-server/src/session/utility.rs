@@ -7,6 +7,7 @@ use sqlparser::ast::{DiscardObject, Expr, Reset, Set, Statement};
 use super::Session;
 use super::control::access_of;
 use super::run::Framing;
+use super::set_config::{self, SetConfig};
 use crate::bind::{Output, OutputKind};
 use crate::copy::output::{Form, RowWriter, complete};
 use crate::errors::{SqlError, state};
@@ -102,6 +103,9 @@ impl Session {
                 self.show(&words).map(Some)
             }
             Statement::Query(query) if introspect::is_about_the_system(query) => {
+                if let Some(set) = set_config::of(query)? {
+                    return self.set_config(&set).map(Some);
+                }
                 let settings = self.settings.all();
                 let context = Context {
                     user: &self.user,
@@ -126,6 +130,18 @@ impl Session {
             }
             _ => Ok(None),
         }
+    }
+
+    fn set_config(&mut self, set: &SetConfig) -> Result<ResultSet, SqlError> {
+        match &set.value {
+            Some(value) => self.settings.set(&set.name, value)?,
+            None => self.settings.reset(&set.name)?,
+        }
+        let value = self.settings.get(&set.name)?;
+        Ok(ResultSet {
+            columns: vec![("set_config".to_owned(), Type::TEXT)],
+            rows: vec![vec![Value::text(value)]],
+        })
     }
 
     fn show(&self, words: &[String]) -> Result<ResultSet, SqlError> {

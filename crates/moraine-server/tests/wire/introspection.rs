@@ -62,7 +62,7 @@ async fn an_attach_gets_a_row_set_for_each_of_its_questions() {
         "SELECT version(), (SELECT COUNT(*) FROM pg_settings WHERE name LIKE 'rds%')",
     )
     .await;
-    assert!(version[0].starts_with("PostgreSQL 14.0 (moraine "), "{version:?}");
+    assert!(version[0].starts_with("PostgreSQL 15.0 (moraine "), "{version:?}");
     assert_eq!(version[1], "0");
     assert_eq!(
         one(&mut client, "SELECT to_regclass('duckdb_secrets')").await,
@@ -249,9 +249,9 @@ async fn functions_and_constants_need_no_table() {
         ("SELECT datname FROM pg_database", "lake"),
         ("SELECT coalesce(NULL, 'x') || 'y'", "xy"),
         ("SELECT CASE WHEN 1 = 2 THEN 'a' ELSE 'b' END", "b"),
-        ("SHOW server_version", "14.0"),
+        ("SHOW server_version", "15.0"),
         ("SHOW TRANSACTION ISOLATION LEVEL", "repeatable read"),
-        ("SELECT current_setting('server_version')", "14.0"),
+        ("SELECT current_setting('server_version')", "15.0"),
         ("SELECT format_type(20, -1)", "bigint"),
     ] {
         assert_eq!(one(&mut client, query).await, [expected], "{query}");

@@ -1,5 +1,9 @@
 //! The functions Postgres clients use and DataFusion does not have, or has otherwise.
 
+mod arithmetic;
+mod arrays;
+mod json;
+mod quantified;
 mod row;
 mod session;
 mod system;
@@ -10,9 +14,12 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use arithmetic::{average, checked};
+pub(crate) use quantified::{is_any_equal, quantified, quantified_name};
 pub use session::{NamedRelation, SessionFacts};
+pub use system::procedure_oid;
 pub(crate) use texts::{
-    parse, parsed, regclass_of_text, regclass_text, regtype_of_text, regtype_text, text_of,
+    parse, parsed, regclass_of_text, regclass_text, regproc_of_text, regtype_of_text, regtype_text, text_of,
     tid_text_function, timezone, to_integer,
 };
 
@@ -43,9 +50,17 @@ pub(crate) fn is_otherwise(name: &str) -> bool {
 /// The functions that are the same in every session.
 pub(crate) fn shared() -> Functions {
     let mut functions = Functions::new();
-    for function in system::functions().into_iter().chain(texts::functions()) {
+    let own = [
+        system::functions(),
+        texts::functions(),
+        arrays::functions(),
+        json::functions(),
+    ];
+    for function in own.into_iter().flatten() {
         functions.insert(function.name().to_owned(), function);
     }
+    let average = average();
+    functions.insert(average.name().to_owned(), average);
     functions
 }
 

@@ -17,6 +17,16 @@ use crate::error::QueryError;
 use crate::types::SqlType;
 use crate::values;
 
+/// A whole number of any width.
+pub(crate) fn whole(value: Option<&Value>) -> Option<i64> {
+    match value {
+        Some(Value::Int16(value)) => Some(i64::from(*value)),
+        Some(Value::Int32(value)) => Some(i64::from(*value)),
+        Some(Value::Int64(value)) => Some(*value),
+        _ => None,
+    }
+}
+
 /// What a function does with the arguments of one row.
 type Call = Arc<dyn Fn(&[Value]) -> std::result::Result<Value, QueryError> + Send + Sync>;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 use moraine_tables::{ColumnType, Value};
 
-use super::row::{constant, function};
+use super::row::{constant, function, whole};
 use crate::error::InputError;
 use crate::text::temporal::MICROS_PER_DAY;
-use crate::types::SqlType;
+use crate::types::{Element, SqlType};
 
 /// A relation with its number, for `regclass` and visibility.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct NamedRelation {
     pub schema: String,
     /// Its name.
     pub name: String,
+    /// The number of its primary key's constraint and the key's column, of a table and of the key's index.
+    pub key: Option<(u32, String)>,
+    /// The table it is an index of.
+    pub index_of: Option<String>,
 }
 
 /// What the functions about the session answer.
@@ -121,7 +125,7 @@ pub(super) fn functions(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
     let known = Arc::clone(facts);
     functions.push(function(
         "current_schemas",
-        SqlType::Array,
+        SqlType::Array(Element::Column(ColumnType::Text)),
         (1, 1),
         move |arguments| {
             let implicit =
@@ -194,17 +198,67 @@ fn about_relations(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
         ColumnType::Bool,
         (1, 1),
         move |arguments| {
-            let Some(Value::Int64(oid)) = arguments.first() else {
+            let Some(oid) = whole(arguments.first()) else {
                 return Ok(Value::Null);
             };
             let found = known
                 .relations
                 .iter()
-                .find(|relation| i64::from(relation.oid) == *oid);
+                .find(|relation| i64::from(relation.oid) == oid);
             Ok(Value::Bool(
                 found.is_none_or(|relation| known.is_searched(&relation.schema)),
             ))
         },
     );
-    vec![to_regclass, visible]
+    let known = Arc::clone(facts);
+    let constraint = function(
+        "pg_get_constraintdef",
+        ColumnType::Text,
+        (1, 2),
+        move |arguments| {
+            let oid = whole(arguments.first());
+            let mut keys = known
+                .relations
+                .iter()
+                .filter_map(|relation| relation.key.as_ref());
+            let key = keys.find(|(constraint, _)| Some(i64::from(*constraint)) == oid);
+            Ok(key.map_or(Value::Null, |(_, column)| {
+                Value::text(format!("PRIMARY KEY ({})", super::texts::quote_ident(column)))
+            }))
+        },
+    );
+    let known = Arc::clone(facts);
+    let index = function("pg_get_indexdef", ColumnType::Text, (1, 3), move |arguments| {
+        let oid = whole(arguments.first());
+        let found = known
+            .relations
+            .iter()
+            .find(|relation| Some(i64::from(relation.oid)) == oid);
+        Ok(match found {
+            Some(NamedRelation {
+                schema,
+                name,
+                key: Some((_, column)),
+                index_of: Some(table),
+                ..
+            }) => Value::text(match whole(arguments.get(1)) {
+                Some(1) => super::texts::quote_ident(column),
+                Some(position) if position != 0 => String::new(),
+                _ => index_definition(schema, name, table, column),
+            }),
+            _ => Value::Null,
+        })
+    });
+    vec![to_regclass, visible, constraint, index]
+}
+
+fn index_definition(schema: &str, name: &str, table: &str, column: &str) -> String {
+    let quoted = super::texts::quote_ident;
+    format!(
+        "CREATE UNIQUE INDEX {} ON {}.{} USING btree ({})",
+        quoted(name),
+        quoted(schema),
+        quoted(table),
+        quoted(column)
+    )
 }

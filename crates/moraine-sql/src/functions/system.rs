@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 use moraine_tables::{ColumnType, Value};
 
-use super::row::{constant, function};
+use super::row::{constant, function, whole};
 use crate::types::SqlType;
 
 /// The greatest number of arguments any of these takes.
@@ -23,13 +23,11 @@ const NOTHING: &[&str] = &[
     "inet_server_addr",
     "inet_server_port",
     "obj_description",
-    "pg_get_constraintdef",
     "pg_get_expr",
     "pg_get_function_arguments",
     "pg_get_function_identity_arguments",
     "pg_get_function_result",
     "pg_get_functiondef",
-    "pg_get_indexdef",
     "pg_get_partition_constraintdef",
     "pg_get_partkeydef",
     "pg_get_ruledef",
@@ -62,6 +60,18 @@ const ALLOWED: &[&str] = &[
     "pg_statistics_obj_is_visible",
     "pg_type_is_visible",
 ];
+
+/// The number a procedure is known by: the same for its name wherever it is told.
+#[must_use]
+pub fn procedure_oid(name: &str) -> u32 {
+    // FNV-1a, kept below the numbers that Postgres gives to objects of users.
+    const FIRST_USER_OID: u32 = 16_384;
+    let bare = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let hash = bare.bytes().fold(0x811c_9dc5u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    1 + hash % (FIRST_USER_OID - 1)
+}
 
 /// What is not the case.
 const NOT_SO: &[&str] = &[
@@ -110,10 +120,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         SqlType::Name,
         (1, 1),
         |arguments| {
-            let utf8 = matches!(
-                arguments.first(),
-                Some(Value::Int32(UTF8_ENCODING)) | Some(Value::Int64(6))
-            );
+            let utf8 = whole(arguments.first()) == Some(i64::from(UTF8_ENCODING));
             Ok(Value::text(if utf8 { "UTF8" } else { "" }))
         },
     ));
@@ -128,11 +135,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         },
     ));
     functions.push(function("pg_size_pretty", text, (1, 1), |arguments| {
-        Ok(match arguments.first() {
-            Some(Value::Int64(bytes)) => Value::text(pretty(*bytes)),
-            Some(Value::Int32(bytes)) => Value::text(pretty(i64::from(*bytes))),
-            _ => Value::Null,
-        })
+        Ok(whole(arguments.first()).map_or(Value::Null, |bytes| Value::text(pretty(bytes))))
     }));
     functions
 }

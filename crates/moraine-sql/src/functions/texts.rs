@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 use moraine_tables::{ColumnType, Value};
 
-use super::row::function;
+use super::row::{function, whole};
 use super::session::SessionFacts;
 use crate::error::{InputError, QueryError};
 use crate::text;
@@ -30,16 +30,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             }
         }),
         function("format_type", text_type, (2, 2), |arguments| {
-            let modifier = match arguments.get(1) {
-                Some(Value::Int32(modifier)) => Some(i64::from(*modifier)),
-                Some(Value::Int64(modifier)) => Some(*modifier),
-                _ => None,
-            };
-            Ok(match arguments.first() {
-                Some(Value::Int64(oid)) => Value::text(format_type(*oid, modifier)),
-                Some(Value::Int32(oid)) => Value::text(format_type(i64::from(*oid), modifier)),
-                _ => Value::Null,
-            })
+            let named = whole(arguments.first()).map(|oid| format_type(oid, whole(arguments.get(1))));
+            Ok(named.map_or(Value::Null, Value::text))
         }),
     ]
 }
@@ -51,7 +43,7 @@ fn quoted(arguments: &[Value], quote: fn(&str) -> String) -> Result<Value, Query
         .map_or(Value::Null, |value| Value::text(quote(&value))))
 }
 
-fn quote_ident(name: &str) -> String {
+pub(super) fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name
             .chars()
@@ -120,6 +112,9 @@ pub(crate) fn parse(sql_type: SqlType) -> Arc<ScalarUDF> {
 /// The value a text is as an input of a type.
 pub(crate) fn parsed(value: &str, sql_type: SqlType) -> Result<Value, QueryError> {
     match sql_type {
+        SqlType::RegProc if value.parse::<u32>().is_err() => {
+            Ok(Value::Int64(i64::from(super::procedure_oid(value))))
+        }
         SqlType::Tid => {
             let inner = value.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
             let parts = inner.and_then(|(inner, _)| inner.split_once(','));
@@ -136,7 +131,7 @@ pub(crate) fn parsed(value: &str, sql_type: SqlType) -> Result<Value, QueryError
                 .into()
             })
         }
-        SqlType::Array => Ok(Value::text(value)),
+        SqlType::Array(_) | SqlType::Vector(_) | SqlType::Json | SqlType::Jsonb => Ok(Value::text(value)),
         other => Ok(read(value, other.column_type())?),
     }
 }
@@ -217,13 +212,13 @@ pub(crate) fn regclass_of_text(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
 pub(crate) fn regclass_text(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
     let facts = Arc::clone(facts);
     function("regclass_out", ColumnType::Text, (1, 1), move |arguments| {
-        let Some(Value::Int64(oid)) = arguments.first() else {
+        let Some(oid) = whole(arguments.first()) else {
             return Ok(Value::Null);
         };
         let found = facts
             .relations
             .iter()
-            .find(|relation| i64::from(relation.oid) == *oid);
+            .find(|relation| i64::from(relation.oid) == oid);
         Ok(match found {
             Some(relation) if facts.is_searched(&relation.schema) => Value::text(quote_ident(&relation.name)),
             Some(relation) => Value::text(format!(
@@ -231,7 +226,7 @@ pub(crate) fn regclass_text(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
                 quote_ident(&relation.schema),
                 quote_ident(&relation.name)
             )),
-            None if *oid == 0 => Value::text("-"),
+            None if oid == 0 => Value::text("-"),
             None => Value::text(oid.to_string()),
         })
     })
@@ -256,12 +251,23 @@ pub(crate) fn regtype_of_text() -> Arc<ScalarUDF> {
     })
 }
 
+/// `'name'::regproc`.
+pub(crate) fn regproc_of_text() -> Arc<ScalarUDF> {
+    function("regproc_in", SqlType::RegProc, (1, 1), |arguments| {
+        let Some(Value::Text(name)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        let number = name.parse::<u32>().unwrap_or_else(|_| super::procedure_oid(name));
+        Ok(Value::Int64(i64::from(number)))
+    })
+}
+
 /// `oid::regtype::text`.
 pub(crate) fn regtype_text() -> Arc<ScalarUDF> {
     function("regtype_out", ColumnType::Text, (1, 1), |arguments| {
         Ok(match arguments.first() {
-            Some(Value::Int64(oid)) => Value::text(format_type(*oid, None)),
-            _ => Value::Null,
+            _ if whole(arguments.first()).is_none() => Value::Null,
+            _ => Value::text(format_type(whole(arguments.first()).unwrap_or_default(), None)),
         })
     })
 }

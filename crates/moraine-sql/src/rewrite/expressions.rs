@@ -1,12 +1,13 @@
 //! One expression whose parts have been rewritten already.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    Ident, ObjectName, Query, UnaryOperator, Value,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, UnaryOperator, Value,
 };
 
-use super::names;
-use crate::error::QueryError;
+use super::subqueries::quantified;
+use super::{arrays, names};
+use crate::error::{InputError, QueryError};
 
 /// Collations under which text compares by its bytes, as everything here does.
 const BYTEWISE: &[&str] = &["c", "posix", "default", "ucs_basic", "c.utf8", "c.utf-8"];
@@ -38,6 +39,15 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
                 *op = operator(parts.last().map(String::as_str).unwrap_or_default())?;
             }
+            let getter = match op {
+                BinaryOperator::Arrow => Some("json_get"),
+                BinaryOperator::LongArrow => Some("json_get_text"),
+                _ => None,
+            };
+            if let Some(getter) = getter {
+                *expr = call(getter, vec![taken(left), taken(right)]);
+                return Ok(());
+            }
             if let Some(rows) = row_comparison(left, op, right)? {
                 *expr = rows;
             }
@@ -49,35 +59,97 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
                 return Ok(());
             }
             self::function(function);
-            Ok(())
-        }
-        Expr::AnyOp {
-            left,
-            compare_op: BinaryOperator::Eq,
-            right,
-            ..
-        } => {
-            if let Some(list) = elements(right)? {
-                *expr = in_list(left, list, false);
+            if let Some(other) = other_form(function)? {
+                *expr = other;
             }
             Ok(())
         }
-        Expr::AllOp {
-            left,
-            compare_op: BinaryOperator::NotEq,
-            right,
-        } => {
-            if let Some(list) = elements(right)? {
-                *expr = in_list(left, list, true);
-            }
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => {
+            *expr = any_or_all(expr)?;
             Ok(())
         }
         other => rewrite_row_list_or_zone(other),
     }
 }
 
+/// `x op ANY (…)` and `x op ALL (…)` over a list, a subquery or an array.
+fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
+    let (left, op, right, any) = match expr {
+        Expr::AnyOp {
+            left,
+            compare_op,
+            right,
+            ..
+        } => (left, compare_op, right, true),
+        Expr::AllOp {
+            left,
+            compare_op,
+            right,
+        } => (left, compare_op, right, false),
+        _ => return Ok(taken(expr)),
+    };
+    let in_list_of = match (&*op, any) {
+        (BinaryOperator::Eq, true) => Some(false),
+        (BinaryOperator::NotEq, false) => Some(true),
+        _ => None,
+    };
+    if let Some(negated) = in_list_of {
+        if let Expr::Subquery(subquery) = right.as_mut() {
+            return Ok(Expr::InSubquery {
+                expr: Box::new(taken(left)),
+                subquery: subquery.clone(),
+                negated,
+            });
+        }
+        if let Some(list) = elements(right)?
+            && !list.is_empty()
+        {
+            return Ok(in_list(left, list, negated));
+        }
+    }
+    if let Some(op) = custom_operator(op)? {
+        return quantified(left, &op, any, array_of(right)?);
+    }
+    quantified(left, op, any, array_of(right)?)
+}
+
+fn array_of(right: &mut Expr) -> Result<Expr, QueryError> {
+    match right {
+        Expr::Nested(inner) => array_of(inner),
+        Expr::Subquery(subquery) => arrays::of_rows(subquery),
+        array => Ok(taken(array)),
+    }
+}
+
+fn custom_operator(op: &BinaryOperator) -> Result<Option<BinaryOperator>, QueryError> {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) => {
+            operator(parts.last().map(String::as_str).unwrap_or_default()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
     match expr {
+        Expr::Value(value) => {
+            if let Value::Number(digits, _) = &mut value.value
+                && let Some(plain) = without_exponent(digits)
+            {
+                *digits = plain;
+            }
+            Ok(())
+        }
+        // As text it has no digits to lose on the way.
+        Expr::Cast { expr, .. } => {
+            if let Expr::Value(value) = expr.as_mut()
+                && let Value::Number(digits, _) = &value.value
+                && digits.contains(['e', 'E'])
+            {
+                value.value = Value::SingleQuotedString(digits.clone());
+            }
+            Ok(())
+        }
         Expr::InList {
             expr: row,
             list,
@@ -85,6 +157,22 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
         } if matches!(row.as_ref(), Expr::Tuple(_)) => {
             let any = row_in_list(row, list)?;
             *expr = if *negated { not(any) } else { any };
+            Ok(())
+        }
+        Expr::Like {
+            any: true,
+            negated,
+            expr: text,
+            pattern,
+            escape_char: None,
+        } => {
+            let op = if *negated {
+                BinaryOperator::PGNotLikeMatch
+            } else {
+                BinaryOperator::PGLikeMatch
+            };
+            let array = array_of(pattern)?;
+            *expr = quantified(text, &op, true, array)?;
             Ok(())
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
@@ -95,15 +183,26 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
     }
 }
 
-fn taken(expr: &mut Expr) -> Expr {
+pub(super) fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, null())
+}
+
+/// A number that is written with an exponent, as the digits it stands for; `None` for one that has none, or too many digits.
+fn without_exponent(digits: &str) -> Option<String> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().ok()?;
+    let length = i32::try_from(fraction.len()).ok()?;
+    let scale = i8::try_from((length - exponent).max(0)).ok()?;
+    let number = crate::text::numeric::parse(&format!("{whole}.{fraction}e{exponent}"), 38, scale).ok()?;
+    Some(number.to_string())
 }
 
 fn null() -> Expr {
     Expr::value(Value::Null)
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments
         .into_iter()
         .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
@@ -123,7 +222,7 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-fn not(expr: Expr) -> Expr {
+pub(super) fn not(expr: Expr) -> Expr {
     Expr::UnaryOp {
         op: UnaryOperator::Not,
         expr: Box::new(Expr::Nested(Box::new(expr))),
@@ -179,19 +278,62 @@ fn function(function: &mut Function) {
     function.name = ObjectName::from(Ident::with_quote('"', name));
 }
 
-/// `ARRAY(SELECT …)` is the aggregate of the subquery's rows.
+/// The form a call takes that has the same meaning here; `None` for one that stays as it is.
+fn other_form(function: &Function) -> Result<Option<Expr>, QueryError> {
+    let name = names::last(&function.name);
+    Ok(match name.as_str() {
+        "avg" => Some(average(function)),
+        "generate_series" | "generate_subscripts" => {
+            let array = renamed(function, &format!("{name}_array"));
+            Some(call("unnest", vec![array]))
+        }
+        "json_agg" | "jsonb_agg" => Some(collected(function, &format!("{name}_of"), "json_element")),
+        "json_object_agg" | "jsonb_object_agg" => {
+            Some(collected(function, &format!("{name}_of"), "json_pair"))
+        }
+        _ => None,
+    })
+}
+
+fn renamed(function: &Function, name: &str) -> Expr {
+    let mut function = function.clone();
+    function.name = ObjectName::from(Ident::new(name));
+    Expr::Function(function)
+}
+
+/// An aggregate that gives its values one form, collects them, and gives the whole another.
+fn collected(function: &Function, whole: &str, each: &str) -> Expr {
+    let mut aggregate = function.clone();
+    aggregate.name = ObjectName::from(Ident::new("array_agg"));
+    if let FunctionArguments::List(list) = &mut aggregate.args {
+        let taken = std::mem::take(&mut list.args);
+        let exprs = taken.into_iter().filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        });
+        let element = call(each, exprs.collect());
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(element))];
+    }
+    call(whole, vec![Expr::Function(aggregate)])
+}
+
+/// `avg(x)` is `sum(x) / count(x)`, whose types are Postgres's.
+fn average(avg: &Function) -> Expr {
+    call("avg_of", vec![renamed(avg, "sum"), renamed(avg, "count")])
+}
+
+/// `ARRAY(SELECT …)` is the aggregate of the subquery's rows; of no rows it is empty.
 fn array_of_subquery(function: &mut Function) -> Result<Option<Expr>, QueryError> {
     if !names::last(&function.name).eq_ignore_ascii_case("array") {
         return Ok(None);
     }
-    let FunctionArguments::Subquery(query) = &mut function.args else {
-        return Ok(None);
-    };
-    let text = format!("SELECT array_agg(element) FROM ({query}) AS elements(element)");
-    Ok(Some(Expr::Subquery(Box::new(parse(&text)?))))
+    match &mut function.args {
+        FunctionArguments::Subquery(query) => arrays::of_rows(query).map(Some),
+        _ => Ok(None),
+    }
 }
 
-fn parse(text: &str) -> Result<Query, QueryError> {
+pub(super) fn parse(text: &str) -> Result<Query, QueryError> {
     let parsed = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {})
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_query());
@@ -200,43 +342,63 @@ fn parse(text: &str) -> Result<Query, QueryError> {
     })
 }
 
-/// The elements of an array that the query spells out.
+/// The elements of an array that the query spells out; `None` for any other array.
 fn elements(array: &mut Expr) -> Result<Option<Vec<Expr>>, QueryError> {
     match array {
         Expr::Nested(inner) => elements(inner),
-        Expr::Array(array) => Ok(Some(std::mem::take(&mut array.elem))),
-        Expr::Cast { expr, .. } if is_text(expr) => elements(expr),
+        Expr::Array(array) => {
+            let nested = array.elem.iter().any(|item| matches!(item, Expr::Array(_)));
+            Ok((!nested).then(|| std::mem::take(&mut array.elem)))
+        }
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => {
-                let inner = text
-                    .trim()
-                    .strip_prefix('{')
-                    .and_then(|rest| rest.strip_suffix('}'));
-                let Some(inner) = inner else {
-                    return Ok(None);
-                };
-                if inner.contains(['"', '\\', '{']) {
-                    return Err(QueryError::unsupported(format!(
-                        "the array {text}; write ARRAY[…]"
-                    )));
-                }
-                let items = inner.split(',').map(str::trim).filter(|item| !item.is_empty());
-                let literal = |item: &str| match item.eq_ignore_ascii_case("null") {
-                    true => null(),
-                    false => Expr::value(Value::SingleQuotedString(item.to_owned())),
-                };
-                Ok(Some(items.map(literal).collect()))
-            }
-            Value::Placeholder(_) => Err(QueryError::unsupported("a parameter of an array type")),
+            Value::SingleQuotedString(text) => of_literal(text).map(Some),
             _ => Ok(None),
         },
-        Expr::Subquery(_) | Expr::Function(_) => Ok(None),
+        Expr::Cast { expr, data_type, .. } => {
+            let DataType::Array(of) = data_type else {
+                return Ok(None);
+            };
+            let element = match of {
+                ArrayElemTypeDef::SquareBracket(element, _)
+                | ArrayElemTypeDef::AngleBracket(element)
+                | ArrayElemTypeDef::Parenthesis(element) => element.as_ref().clone(),
+                ArrayElemTypeDef::None => return Ok(None),
+            };
+            let Some(items) = elements(expr)? else {
+                return Ok(None);
+            };
+            Ok(Some(
+                items
+                    .into_iter()
+                    .map(|item| cast(item, element.clone()))
+                    .collect(),
+            ))
+        }
         _ => Ok(None),
     }
 }
 
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)))
+/// The elements of an array in Postgres's text form, as literals.
+fn of_literal(text: &str) -> Result<Vec<Expr>, QueryError> {
+    let items = crate::text::array::elements(text).ok_or_else(|| InputError::Syntax {
+        type_name: "array".to_owned(),
+        text: text.to_owned(),
+    })?;
+    let literal = |item: Option<String>| match item {
+        None => null(),
+        Some(item) => Expr::value(Value::SingleQuotedString(item)),
+    };
+    Ok(items.into_iter().map(literal).collect())
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
+    }
 }
 
 /// `(a, b) = (c, d)` part by part. Of the other operators only `<>` is as simple.

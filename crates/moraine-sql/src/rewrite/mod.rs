@@ -1,9 +1,11 @@
 //! Postgres's SQL as DataFusion plans it: constructs that mean the same under another form are given that form, what has
 //! no effect here is taken out, and what cannot be had is refused by name.
 
+mod arrays;
 mod expressions;
 pub(crate) mod names;
 mod relations;
+mod subqueries;
 mod using;
 
 use std::collections::BTreeSet;
@@ -107,7 +109,7 @@ impl Visitor for Objects {
             Expr::Function(function) => {
                 matches!(
                     names::last(&function.name).as_str(),
-                    "to_regclass" | "pg_table_is_visible"
+                    "to_regclass" | "pg_table_is_visible" | "pg_get_constraintdef" | "pg_get_indexdef"
                 )
             }
             _ => false,
@@ -182,6 +184,14 @@ impl VisitorMut for Rewriter<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
         flow(expressions::rewrite(expr))
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        flow(subqueries::outside_of_where(select))
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        flow(subqueries::of_order(query))
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {

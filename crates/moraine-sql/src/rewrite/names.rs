@@ -48,7 +48,7 @@ pub(super) fn name_items(items: &mut [SelectItem]) {
             }
             _ => continue,
         };
-        let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let is_column = is_column(&expr);
         let repeated = seen.contains(&name) || (wildcards && !explicit);
         seen.push(name.clone());
         if !repeated && (explicit || is_column) {
@@ -64,6 +64,11 @@ pub(super) fn name_items(items: &mut [SelectItem]) {
             alias: Ident::with_quote('"', name),
         };
     }
+}
+
+/// Whether an expression is nothing but a column.
+pub(super) fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
 /// The name of an unnamed expression, and how much it counts against the name of a cast around it. Source: PostgreSQL,

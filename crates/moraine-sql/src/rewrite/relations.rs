@@ -1,6 +1,8 @@
 //! What stands in FROM.
 
-use sqlparser::ast::{Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor};
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
+};
 
 use super::names;
 use crate::error::QueryError;
@@ -47,11 +49,33 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
                 // The database is the session's own; another one has been refused.
                 name.0.remove(0);
             }
-            if args.is_some() {
+            if let Some(arguments) = args {
                 let function = names::last(name);
-                *name = ObjectName::from(Ident::new(function.clone()));
                 function_alias(alias, &function);
+                if let Some(arrays) = arrays_of(&function, &arguments.args)? {
+                    *factor = TableFactor::UNNEST {
+                        alias: alias.take(),
+                        array_exprs: arrays,
+                        with_offset: false,
+                        with_offset_alias: None,
+                        with_ordinality: false,
+                    };
+                } else {
+                    *name = ObjectName::from(Ident::new(function));
+                }
             }
+            Ok(())
+        }
+        TableFactor::UNNEST {
+            alias,
+            with_ordinality,
+            with_offset,
+            ..
+        } => {
+            if *with_ordinality || *with_offset {
+                return Err(QueryError::unsupported("WITH ORDINALITY"));
+            }
+            function_alias(alias, "unnest");
             Ok(())
         }
         TableFactor::Derived { alias, sample, .. } => {
@@ -66,6 +90,24 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The arrays whose elements a function in FROM gives as rows; `None` for a function that gives no elements of arrays.
+fn arrays_of(function: &str, arguments: &[FunctionArg]) -> Result<Option<Vec<Expr>>, QueryError> {
+    if !matches!(function, "unnest" | "generate_series" | "generate_subscripts") {
+        return Ok(None);
+    }
+    let mut exprs = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr.clone()),
+            other => return Err(QueryError::unsupported(format!("{function} of {other}"))),
+        }
+    }
+    Ok(Some(match function {
+        "unnest" => exprs,
+        other => vec![super::expressions::call(&format!("{other}_array"), exprs)],
+    }))
 }
 
 fn named(name: String, columns: Vec<String>) -> TableAlias {

@@ -13,8 +13,8 @@ pub fn format(value: &Value) -> Option<String> {
         Value::Int16(value) => value.to_string(),
         Value::Int32(value) => value.to_string(),
         Value::Int64(value) => value.to_string(),
-        Value::Float32(value) => float_text(f64::from(*value), format!("{value:?}")),
-        Value::Float64(value) => float_text(*value, format!("{value:?}")),
+        Value::Float32(value) => single_text(*value),
+        Value::Float64(value) => float_text(*value, &format!("{value:e}"), FLOAT8_DIGITS),
         Value::Numeric(value) => value.to_string(),
         Value::Text(value) => value.to_string(),
         Value::Bytes(value) => hex(value),
@@ -31,24 +31,36 @@ pub fn format(value: &Value) -> Option<String> {
     })
 }
 
-/// Rust prints the shortest digits that read back the same, as Postgres does; only the spellings differ.
-fn float_text(value: f64, shortest: String) -> String {
-    if value.is_nan() {
-        "NaN".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
-    } else if let Some((mantissa, exponent)) = shortest.split_once('e') {
-        let (sign, digits) = match exponent.strip_prefix('-') {
-            Some(digits) => ('-', digits),
-            None => ('+', exponent),
-        };
-        format!(
-            "{}e{sign}{digits:0>2}",
-            mantissa.strip_suffix(".0").unwrap_or(mantissa)
-        )
-    } else {
-        shortest.strip_suffix(".0").map(str::to_owned).unwrap_or(shortest)
+/// Places before the point that a `double precision` is written with. Source: PostgreSQL, `DBL_DIG`.
+const FLOAT8_DIGITS: i32 = 15;
+/// Places before the point that a `real` is written with. Source: PostgreSQL, `FLT_DIG`.
+const FLOAT4_DIGITS: i32 = 6;
+
+fn single_text(value: f32) -> String {
+    let scientific = float_text(f64::from(value), &format!("{value:e}"), FLOAT4_DIGITS);
+    // Spelled out, the digits are those of the narrower type.
+    if value.is_finite() && !scientific.contains('e') {
+        return format!("{value}");
     }
+    scientific
+}
+
+/// Rust finds the shortest digits that read back the same, as Postgres does; only the spellings differ. `digits` is how
+/// many places before the point are spelled out.
+fn float_text(value: f64, shortest: &str, digits: i32) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if exponent < -4 || exponent >= digits {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    format!("{value}")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -87,9 +99,22 @@ mod tests {
             (-1.5, "-1.5"),
             (1e300, "1e+300"),
             (1e-10, "1e-10"),
+            (1e15, "1e+15"),
+            (123_456_789_012_345.0, "123456789012345"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (-0.0, "-0"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(format(&Value::Float64(value)).unwrap(), expected);
+        }
+        for (value, expected) in [
+            (0.1, "0.1"),
+            (123_456.0, "123456"),
+            (1_234_567.0, "1.234567e+06"),
+            (3.4e38, "3.4e+38"),
+        ] {
+            assert_eq!(format(&Value::Float32(value)).unwrap(), expected);
         }
     }
 

@@ -168,3 +168,21 @@ async fn a_shared_column_of_a_join_is_one_column() {
         assert_eq!(lake.text(&text).await, ["f13.parquet"], "{condition}");
     }
 }
+
+#[tokio::test]
+async fn a_list_may_hold_null() {
+    let lake = Lake::filled().await;
+    for (condition, expected) in [
+        ("table_id IN (1, NULL)", vec!["1"]),
+        ("table_name IN ('events', 'Old', NULL)", vec!["1", "2"]),
+        ("table_id IN (NULL)", vec![]),
+        ("table_id NOT IN (1, NULL)", vec![]),
+        ("table_id = 1 OR NULL", vec!["1"]),
+        ("table_id = 1 OR false", vec!["1"]),
+        ("table_id = 1 AND NULL", vec![]),
+        ("table_id = NULL", vec![]),
+    ] {
+        let text = format!("SELECT table_id FROM ducklake_table WHERE {condition} ORDER BY 1");
+        assert_eq!(lake.text(&text).await, expected, "{condition}");
+    }
+}

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod arithmetic;
 mod constructs;
 mod direct_path;
 mod errors;
 mod functions;
 mod parameters;
 mod store_reads;
+mod subqueries;
 mod support;
 mod system_catalogs;
 mod types;

@@ -38,11 +38,15 @@ pub(crate) fn facts() -> Arc<SessionFacts> {
                 oid: 16_400,
                 schema: "main".to_owned(),
                 name: "ducklake_table".to_owned(),
+                key: None,
+                index_of: None,
             },
             NamedRelation {
                 oid: 16_401,
                 schema: "other".to_owned(),
                 name: "Ducklake Table".to_owned(),
+                key: None,
+                index_of: None,
             },
         ],
     })
