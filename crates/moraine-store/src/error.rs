@@ -33,6 +33,9 @@ pub enum ReadError {
         /// What the object store reported.
         detail: String,
     },
+    /// The store is open for reading only.
+    #[error("the store is open for reading only; change it through whoever has it open for writing")]
+    ReadOnly,
     /// This handle was closed.
     #[error("the store is closed; open it again")]
     Closed,

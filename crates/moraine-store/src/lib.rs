@@ -1,11 +1,13 @@
 //! The store a moraine catalog lives in: pinned views, ordered scans, optimistic transactions and commit outcomes as
 //! one [`Store`] trait, implemented by SlateDB ([`slate`]) and in memory ([`memory`]) and held to one set of
-//! [`conformance`] functions; opening by URL, the format gate, and the census of what a store holds. What the records
+//! [`conformance`] functions; opening by URL for writing or for reading only, the format gate, [`checkpoints`], and the
+//! census of what a store holds. What the records
 //! mean to DuckLake is not known here.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod census;
+pub mod checkpoints;
 pub mod conformance;
 mod data_files;
 mod error;
@@ -26,10 +28,13 @@ pub use error::{CommitError, ReadError};
 pub use gate::{FormatState, check_format};
 pub use location::StoreUrl;
 pub use memory::MemoryStore;
-pub use open::{OpenError, OpenOptions, list_stores, open, open_reader, open_reader_ungated, open_ungated};
+pub use open::{
+    OpenError, OpenOptions, ReadPoint, list_stores, open, open_read_only, open_reader, open_reader_ungated,
+    open_ungated,
+};
 pub use pending::Pending;
 pub use read::{Read, ReadExt, RecordScan, Scan, collect};
-pub use slate::{SlateReader, SlateStore};
+pub use slate::{ReadOnlyStore, SlateReader, SlateStore};
 pub use staging::{Savepoint, Staging};
 pub use store::{Store, Transaction, View};
 pub use write_set::WriteSet;

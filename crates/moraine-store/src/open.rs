@@ -9,13 +9,16 @@ use moraine_codec::format::SEGMENT_EXTRACTOR;
 use object_store::path::Path;
 use object_store::{ListResult, ObjectStore};
 use slatedb::admin::Admin;
+use slatedb::manifest::VersionedManifest;
 use slatedb::{CloseReason, ErrorKind};
 
+use crate::checkpoints::find;
 use crate::gate::check_format;
 use crate::location::{Location, Patience, StoreUrl};
 use crate::observed::ObservedStore;
 use crate::slate::guard::{Failure, Guard};
-use crate::slate::{SlateReader, SlateStore};
+use crate::slate::read_only::Point;
+use crate::slate::{ReadOnlyStore, SlateReader, SlateStore};
 use crate::{ReadError, Store, error::with_sources};
 
 /// Names shown of what lies where a store was expected.
@@ -35,6 +38,9 @@ pub struct OpenOptions {
     /// The longest time a read, a commit or a close may take. A commit that takes longer is
     /// [`crate::CommitError::Unknown`]; it may still land. Default: 60 s.
     pub request_timeout: Duration,
+    /// The number of the last writer that may have opened the store, as [`SlateStore::writer_epoch`] gave it: where there has
+    /// been another since, opening for writing is [`OpenError::Fenced`], and nobody is fenced. Default: any.
+    pub expected_writer_epoch: Option<u64>,
 }
 
 impl Default for OpenOptions {
@@ -43,6 +49,7 @@ impl Default for OpenOptions {
             create: false,
             open_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
+            expected_writer_epoch: None,
         }
     }
 }
@@ -154,6 +161,18 @@ pub enum OpenError {
         /// The store.
         url: String,
     },
+    /// There is no such checkpoint.
+    #[error(
+        "{url} has no checkpoint {checkpoint:?}, by id or by name: there {known}; `moraine checkpoint list` shows them"
+    )]
+    NoSuchCheckpoint {
+        /// The store.
+        url: String,
+        /// The id or name asked for.
+        checkpoint: String,
+        /// What there is instead.
+        known: String,
+    },
     /// Stored bytes are not what was written.
     #[error("the store at {url} is damaged: {detail}; restore it from a checkpoint or a copy of the bucket")]
     Damaged {
@@ -220,6 +239,49 @@ pub async fn open_reader_ungated(
     Place::at(url, false)?.open_reader_ungated(options).await
 }
 
+/// Which state a store that is opened for reading only shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadPoint {
+    /// The newest, looked for every so often.
+    Newest {
+        /// How often. A commit that is acknowledged is seen by views that are taken this much later, and the time of a few
+        /// requests to the object store.
+        poll_interval: Duration,
+    },
+    /// That of a checkpoint, by its id or its name.
+    Checkpoint(String),
+}
+
+/// Opens the store at `url` for reading only, writing nothing: whoever has it open goes on undisturbed, and credentials that
+/// cannot write are enough. The format gate is passed first, at the state that is shown.
+///
+/// # Errors
+/// See [`OpenError`].
+pub async fn open_read_only(
+    url: &StoreUrl,
+    options: &OpenOptions,
+    point: &ReadPoint,
+) -> Result<Arc<ReadOnlyStore>, OpenError> {
+    Place::at(url, false)?.open_read_only(options, point).await
+}
+
+impl ReadOnlyStore {
+    /// [`open_read_only`] on an object store of the caller's, below `prefix`.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_on(
+        object_store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: &OpenOptions,
+        point: &ReadPoint,
+    ) -> Result<Arc<ReadOnlyStore>, OpenError> {
+        Place::on(object_store, prefix)
+            .open_read_only(options, point)
+            .await
+    }
+}
+
 impl SlateStore {
     /// [`open`] on an object store of the caller's, below `prefix`; for embedders that bring their own, and for tests
     /// that make one fail.
@@ -274,14 +336,14 @@ impl SlateReader {
 }
 
 /// A place to open a store at: by its name in errors, for a first question, and for work.
-struct Place {
-    name: String,
-    question: Location,
-    work: Location,
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) question: Location,
+    pub(crate) work: Location,
 }
 
 impl Place {
-    fn at(url: &StoreUrl, create: bool) -> Result<Place, OpenError> {
+    pub(crate) fn at(url: &StoreUrl, create: bool) -> Result<Place, OpenError> {
         Ok(Place {
             name: url.to_string(),
             question: url.locate(create, Patience::Short)?,
@@ -289,7 +351,7 @@ impl Place {
         })
     }
 
-    fn on(object_store: Arc<dyn ObjectStore>, prefix: &str) -> Place {
+    pub(crate) fn on(object_store: Arc<dyn ObjectStore>, prefix: &str) -> Place {
         let name = format!("{object_store}/{prefix}");
         // Object stores do not say what they can do; file systems are the ones that take no conditional updates.
         let local = object_store.to_string().contains("LocalFileSystem");
@@ -305,7 +367,7 @@ impl Place {
         }
     }
 
-    async fn open(&self, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
+    pub(crate) async fn open(&self, options: &OpenOptions) -> Result<Arc<SlateStore>, OpenError> {
         match self.probe(options).await? {
             Found::Nothing if !options.create => {
                 return Err(OpenError::NotFound {
@@ -355,6 +417,36 @@ impl Place {
             }),
             Found::Database => Ok(()),
         }
+    }
+
+    async fn open_read_only(
+        &self,
+        options: &OpenOptions,
+        point: &ReadPoint,
+    ) -> Result<Arc<ReadOnlyStore>, OpenError> {
+        let manifest = self.manifest(options).await?;
+        let point = match point {
+            ReadPoint::Newest { poll_interval } => Point::Newest {
+                poll_interval: *poll_interval,
+            },
+            ReadPoint::Checkpoint(asked) => {
+                Point::Checkpoint(find(&self.name, manifest.checkpoints(), asked)?.clone())
+            }
+        };
+        let store = ReadOnlyStore::start(&self.work, options, point)
+            .await
+            .map_err(|failure| self.refused(failure))?;
+        if let Err(error) = check_format(store.view()?.as_ref()).await {
+            close_quietly(store.close()).await;
+            return Err(self.named(error));
+        }
+        Ok(Arc::new(store))
+    }
+
+    /// The newest manifest of an existing store, its extractor checked.
+    pub(crate) async fn manifest(&self, options: &OpenOptions) -> Result<VersionedManifest, OpenError> {
+        self.find_database(options).await?;
+        self.check_extractor(options).await
     }
 
     /// One LIST, under a deadline.
@@ -425,7 +517,7 @@ impl Place {
         error
     }
 
-    async fn check_extractor(&self, options: &OpenOptions) -> Result<(), OpenError> {
+    async fn check_extractor(&self, options: &OpenOptions) -> Result<VersionedManifest, OpenError> {
         let observed = ObservedStore::new(Arc::clone(&self.question.store));
         let guard = Guard {
             limit: options.open_timeout,
@@ -443,7 +535,7 @@ impl Place {
             });
         };
         match manifest.segment_extractor_name() {
-            Some(SEGMENT_EXTRACTOR) => Ok(()),
+            Some(SEGMENT_EXTRACTOR) => Ok(manifest),
             other => Err(OpenError::Foreign {
                 at: self.name.clone(),
                 detail: format!(
@@ -466,7 +558,7 @@ impl Place {
         }
     }
 
-    fn refused(&self, failure: Failure) -> OpenError {
+    pub(crate) fn refused(&self, failure: Failure) -> OpenError {
         let url = self.name.clone();
         match failure {
             Failure::TimedOut(detail) => OpenError::Unreachable { url, detail },
@@ -498,7 +590,7 @@ enum Found {
     Database,
 }
 
-async fn close_quietly(close: impl Future<Output = Result<(), ReadError>>) {
+pub(crate) async fn close_quietly(close: impl Future<Output = Result<(), ReadError>>) {
     if let Err(error) = close.await {
         tracing::debug!(%error, "closing a store that was only looked at");
     }

@@ -89,14 +89,7 @@ impl WriteSet {
             .range(range)
             .map(|(key, change)| (key.clone(), change.clone()))
             .collect();
-        if changes.is_empty() {
-            return below;
-        }
-        Box::new(MergedScan {
-            below,
-            head: Head::Unread,
-            changes: changes.into_iter().peekable(),
-        })
+        lay_over(below, changes)
     }
 
     /// Puts the change of `key` to `change` (`None`: the key becomes untouched) and returns what it was.
@@ -120,6 +113,18 @@ impl<'a> IntoIterator for &'a WriteSet {
     fn into_iter(self) -> Self::IntoIter {
         self.changes.iter()
     }
+}
+
+/// `below` with changes laid over it, both ascending by key and of the same range.
+pub(crate) fn lay_over(below: Box<dyn Scan>, changes: Vec<(Bytes, Option<Bytes>)>) -> Box<dyn Scan> {
+    if changes.is_empty() {
+        return below;
+    }
+    Box::new(MergedScan {
+        below,
+        head: Head::Unread,
+        changes: changes.into_iter().peekable(),
+    })
 }
 
 /// The next record of the scan below, when it has been looked at.

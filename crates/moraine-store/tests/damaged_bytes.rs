@@ -105,6 +105,7 @@ async fn read_back(folder: &Path) -> Result<Records, String> {
         create: false,
         open_timeout: Duration::from_secs(3),
         request_timeout: Duration::from_secs(3),
+        ..OpenOptions::default()
     };
     let store = open(&url(folder), &options).await.map_err(|error| match error {
         OpenError::Damaged { .. }

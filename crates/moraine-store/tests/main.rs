@@ -20,6 +20,7 @@ mod format_gate;
 mod held_durability;
 mod implementations;
 mod random_histories;
+mod read_only;
 mod s3_faults;
 mod stopped_writes;
 mod urls;

@@ -15,6 +15,7 @@ fn impatient() -> OpenOptions {
         create: true,
         open_timeout: Duration::from_secs(2),
         request_timeout: Duration::from_secs(1),
+        ..OpenOptions::default()
     }
 }
 

@@ -19,6 +19,7 @@ fn impatient() -> OpenOptions {
         create: true,
         open_timeout: Duration::from_secs(2),
         request_timeout: Duration::from_millis(500),
+        ..OpenOptions::default()
     }
 }
 

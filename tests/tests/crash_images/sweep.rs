@@ -60,6 +60,7 @@ pub(crate) async fn open(store: Arc<dyn ObjectStore>) -> Result<Arc<Catalog>, Fa
         create: true,
         open_timeout: limit,
         request_timeout: limit,
+        ..OpenOptions::default()
     };
     Ok(Catalog::with_store(
         SlateStore::open_on(store, "lake", &options).await?,

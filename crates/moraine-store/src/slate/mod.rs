@@ -1,11 +1,15 @@
 //! The SlateDB store. One process writes; a second opener takes over and this one is fenced. Durability is the
 //! flusher's ([`flusher`]); every call into the engine goes through [`guard`].
 
+pub(crate) mod attendant;
 mod checkpoint;
 mod flusher;
+mod follow;
 pub(crate) mod guard;
+pub(crate) mod read_only;
 mod reader;
 pub(crate) mod settings;
+mod tail;
 mod transaction;
 
 use std::sync::Arc;
@@ -19,11 +23,13 @@ use slatedb::config::{CloseOptions, FlushType};
 use slatedb::manifest::VersionedManifest;
 use slatedb::{CloseReason, Db, DbIterator, DbSnapshot, IsolationLevel};
 
+pub use read_only::ReadOnlyStore;
 pub use reader::SlateReader;
 
 use crate::location::Location;
 use crate::observed::ObservedStore;
 use crate::{CommitError, OpenOptions, Read, ReadError, Scan, Store, Transaction, View};
+use attendant::Attendant;
 use flusher::Flusher;
 use guard::{Failure, Guard, KeyName, read_error};
 use transaction::SlateTransaction;
@@ -37,6 +43,7 @@ pub struct SlateStore {
 pub(crate) struct Inner {
     db: Db,
     flusher: Flusher,
+    _attendant: Attendant,
     guard: Guard,
     reads: Arc<AtomicU64>,
     closed: AtomicBool,
@@ -52,13 +59,17 @@ impl SlateStore {
             seen: Arc::clone(&seen),
         };
         let (cache, handle) = settings::cache();
-        let builder = Db::builder(location.prefix.clone(), Arc::new(observed))
+        let mut builder = Db::builder(location.prefix.clone(), Arc::new(observed))
             .with_settings(settings::writer(location.local))
             .with_segment_extractor(Arc::new(settings::SubspaceExtractor))
             .with_db_cache(cache, handle);
+        if let Some(epoch) = options.expected_writer_epoch {
+            builder = builder.with_expected_epoch(epoch);
+        }
         let db = opening.run(async { builder.build().await }).await?;
         let inner = Inner {
             flusher: Flusher::start(db.clone()),
+            _attendant: Attendant::start(db.clone(), location),
             db,
             guard: Guard {
                 limit: options.request_timeout,
@@ -75,6 +86,18 @@ impl SlateStore {
     /// The newest manifest this process knows.
     pub(crate) fn manifest(&self) -> VersionedManifest {
         self.inner.db.manifest()
+    }
+
+    /// How many writers have opened the store so far, this one included.
+    #[must_use]
+    pub fn writer_epoch(&self) -> u64 {
+        self.manifest().writer_epoch()
+    }
+
+    /// The engine itself.
+    #[cfg(test)]
+    pub(crate) fn db(&self) -> &Db {
+        &self.inner.db
     }
 
     /// PUT requests this store has made since it was opened, background work and failed ones included; for tests and

@@ -82,6 +82,17 @@ pub(crate) fn reader() -> DbReaderOptions {
     }
 }
 
+/// Options of a read-only handle that stays where it is, `without_log` or with its part of the log. It is opened anew to
+/// see more.
+pub(crate) fn pinned_reader(without_log: bool) -> DbReaderOptions {
+    DbReaderOptions {
+        // The first poll of a shorter interval comes at once, and would move the handle.
+        manifest_poll_interval: Duration::MAX,
+        skip_wal_replay: without_log,
+        ..reader()
+    }
+}
+
 /// Options of every scan.
 pub(crate) fn scan() -> ScanOptions {
     let mut options = ScanOptions::default().with_read_ahead_bytes(SCAN_READ_AHEAD_BYTES);
