@@ -7,7 +7,7 @@ use std::time::Duration;
 use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
 use moraine_keys::{HeadKey, MigrationKey};
-use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, Store, StoreUrl, View};
+use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View};
 
 use crate::claims::Claims;
 use crate::error::{CatalogError, StageError};
@@ -44,9 +44,22 @@ pub enum Turn {
     Expected,
 }
 
+/// What may be done with a lake.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Everything. Whoever had the lake open for writing is shut out.
+    #[default]
+    Write,
+    /// Reading at a [`ReadPoint`]: nobody is shut out, and credentials that cannot write are enough. Whatever would write is
+    /// refused with [`ReadError::ReadOnly`].
+    Read(ReadPoint),
+}
+
 /// How a lake is opened and served.
 #[derive(Debug, Clone)]
 pub struct CatalogOptions {
+    /// What may be done with it; everything unless set.
+    pub access: Access,
     /// How the store is opened.
     pub store: OpenOptions,
     /// How long a transaction waits for its turn; [`SLOT_WAIT_DEFAULT`] unless set.
@@ -64,6 +77,7 @@ pub struct CatalogOptions {
 impl Default for CatalogOptions {
     fn default() -> Self {
         CatalogOptions {
+            access: Access::default(),
             store: OpenOptions::default(),
             slot_wait: SLOT_WAIT_DEFAULT,
             reservation: RESERVATION_DEFAULT,
@@ -85,6 +99,8 @@ pub struct Catalog {
     batch_bytes_max: usize,
     /// The inlined rows that open transactions remove.
     claims: Claims,
+    /// Which writer of the store this process is; `None` where it only reads, or the store does not count them.
+    writer_epoch: Option<u64>,
     /// Which chunk directories of inlined tables are complete.
     directories: Arc<Directories>,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
@@ -92,13 +108,21 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Opens the lake at `url`, or the empty store a lake can be created in.
+    /// Opens the lake at `url`, or the empty store a lake can be created in, for what `options.access` says.
     ///
     /// # Errors
     /// See [`OpenError`]; each names the reason and the way out.
     pub async fn open(url: &StoreUrl, options: &CatalogOptions) -> Result<Arc<Catalog>, OpenError> {
-        let store = moraine_store::open(url, &options.store).await?;
-        Ok(Catalog::with_options(store, options))
+        let store = match &options.access {
+            Access::Write => {
+                let store = moraine_store::open(url, &options.store).await?;
+                let writer_epoch = store.writer_epoch();
+                tracing::info!(lake = %url, writer_epoch, "taken over for writing; whoever had it open before is shut out");
+                return Ok(Catalog::on(store, options, Some(writer_epoch)));
+            }
+            Access::Read(point) => moraine_store::open_read_only(url, &options.store, point).await?,
+        };
+        Ok(Catalog::on(store, options, None))
     }
 
     /// The lake in an opened store, with default options. One `Catalog` for each opened store: it remembers what every writer of
@@ -111,7 +135,12 @@ impl Catalog {
     /// The lake in an opened store.
     #[must_use]
     pub fn with_options(store: Arc<dyn Store>, options: &CatalogOptions) -> Arc<Catalog> {
+        Catalog::on(store, options, None)
+    }
+
+    fn on(store: Arc<dyn Store>, options: &CatalogOptions, writer_epoch: Option<u64>) -> Arc<Catalog> {
         Arc::new(Catalog {
+            writer_epoch,
             store,
             slot: Slot::default(),
             slot_wait: options.slot_wait,
@@ -153,6 +182,14 @@ impl Catalog {
         let head = view.value(&HeadKey {}).await?;
         self.check_unmigrated(view.as_ref(), head.as_ref()).await?;
         Ok(CatalogTransaction::new(Arc::clone(self), view, head))
+    }
+
+    /// Which writer of the store this process is, counted from the first that ever opened it; `None` where it only reads, or
+    /// the store does not count them. An [`OpenOptions::expected_writer_epoch`] of this opens the lake again only if nobody
+    /// else has meanwhile.
+    #[must_use]
+    pub fn writer_epoch(&self) -> Option<u64> {
+        self.writer_epoch
     }
 
     /// The store below.

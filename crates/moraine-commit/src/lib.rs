@@ -69,7 +69,8 @@ pub mod views;
 pub mod words;
 
 pub use catalog::{
-    BATCH_BYTES_MAX, Catalog, CatalogOptions, RESERVATION_DEFAULT, SLOT_IDLE_DEFAULT, SLOT_WAIT_DEFAULT, Turn,
+    Access, BATCH_BYTES_MAX, Catalog, CatalogOptions, RESERVATION_DEFAULT, SLOT_IDLE_DEFAULT,
+    SLOT_WAIT_DEFAULT, Turn,
 };
 pub use change::{Change, InlineChange, SnapshotChanges};
 pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
@@ -78,4 +79,5 @@ pub use error::{CatalogError, CommitFailure, StageError};
 pub use transaction::{CatalogTransaction, TransactionSavepoint};
 
 // What it takes to say where a lake is and why it cannot be opened or read.
-pub use moraine_store::{OpenError, OpenOptions, ReadError, StoreUrl, list_stores};
+pub use moraine_store::checkpoints::is_served;
+pub use moraine_store::{OpenError, OpenOptions, ReadError, ReadPoint, StoreUrl, list_stores};

@@ -101,6 +101,13 @@ impl SqlError {
         SqlError::new(state::CANNOT_CONNECT_NOW, message)
     }
 
+    /// A change was asked of a server that only reads.
+    pub(crate) fn only_reads() -> SqlError {
+        let message = "cannot change anything on this server: it only reads";
+        SqlError::new(state::READ_ONLY_TRANSACTION, message)
+            .hint("Attach to the server that writes, or attach with READ_ONLY to read here.")
+    }
+
     /// A construct that the language of this server does not have.
     pub(crate) fn unsupported(construct: impl std::fmt::Display) -> SqlError {
         SqlError::new(
@@ -182,6 +189,7 @@ impl From<&ReadError> for SqlError {
         let state = match error {
             ReadError::Corruption { .. } => state::DATA_CORRUPTED,
             ReadError::Closed => state::ADMIN_SHUTDOWN,
+            ReadError::ReadOnly => return SqlError::only_reads(),
             ReadError::Fenced { .. } => state::CANNOT_CONNECT_NOW,
             ReadError::Invalid { .. } => state::INTERNAL_ERROR,
             _ => state::SYSTEM_ERROR,

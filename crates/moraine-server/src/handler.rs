@@ -135,6 +135,8 @@ impl StartupHandler for Connection {
         let mut parameters = DefaultServerParameterProvider::default();
         parameters.server_version = SERVER_VERSION.to_owned();
         parameters.time_zone = "UTC".to_owned();
+        parameters.in_hot_standby = self.shared.lakes.only_reads();
+        parameters.default_transaction_read_only = self.shared.lakes.only_reads();
         finish_authentication(client, &parameters).await
     }
 }

@@ -5,8 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use moraine_commit::{Catalog, CatalogOptions, OpenError, OpenOptions, StoreUrl, list_stores};
+use moraine_commit::{
+    Access, Catalog, CatalogOptions, OpenError, OpenOptions, StoreUrl, is_served, list_stores,
+};
 
 use crate::errors::{SqlError, state};
 use crate::turns::Losses;
@@ -33,10 +36,20 @@ pub(crate) struct Lake {
     url: StoreUrl,
     options: CatalogOptions,
     /// Failures to open are not kept: the next use tries again.
-    catalog: tokio::sync::Mutex<Option<Arc<Catalog>>>,
+    catalog: tokio::sync::Mutex<Opened>,
     losses: Mutex<Losses>,
     /// Whether another process has fenced this one's store.
     taken_over: AtomicBool,
+}
+
+/// A lake's catalog, while it is open.
+#[derive(Default)]
+struct Opened {
+    catalog: Option<Arc<Catalog>>,
+    /// When it was last asked for.
+    used: Option<Instant>,
+    /// The writer that this process was when it closed the lake because nobody used it.
+    left: Option<u64>,
 }
 
 impl Lakes {
@@ -66,7 +79,7 @@ impl Lakes {
             schema: schema.to_owned(),
             url: self.catalog_root(database).join(schema),
             options: self.options.clone(),
-            catalog: tokio::sync::Mutex::new(None),
+            catalog: tokio::sync::Mutex::default(),
             losses: Mutex::default(),
             taken_over: AtomicBool::new(false),
         });
@@ -102,8 +115,16 @@ impl Lakes {
         Ok(schemas)
     }
 
+    /// Whether nothing can be changed here.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.options.access != Access::Write
+    }
+
     /// Makes a schema known before it has tables. Whether it was not known before.
     pub(crate) async fn announce(&self, database: &str, schema: &str) -> Result<bool, SqlError> {
+        if self.only_reads() {
+            return Err(SqlError::only_reads());
+        }
         check_name(schema, "schema", state::INVALID_SCHEMA_NAME)?;
         if self.schemas(database).await?.contains(schema) {
             return Ok(false);
@@ -115,14 +136,23 @@ impl Lakes {
             .insert(schema.to_owned()))
     }
 
+    fn all(&self) -> Vec<Arc<Lake>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().cloned().collect()
+    }
+
+    /// Closes the lakes that nobody has used for `idle`: an open store asks the object store a few things every second. The
+    /// next use opens them again.
+    pub(crate) async fn close_idle(&self, idle: Duration) {
+        for lake in self.all() {
+            lake.close_idle(idle).await;
+        }
+    }
+
     /// Closes every open lake, so that all that was committed is durable.
     pub(crate) async fn close(&self) {
-        let lakes: Vec<Arc<Lake>> = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.values().cloned().collect()
-        };
-        for lake in lakes {
-            if let Some(catalog) = lake.catalog.lock().await.take()
+        for lake in self.all() {
+            if let Some(catalog) = lake.catalog.lock().await.catalog.take()
                 && let Err(error) = Box::pin(catalog.close()).await
             {
                 tracing::error!(lake = %lake.url, %error, "a lake did not close cleanly");
@@ -140,6 +170,9 @@ impl Lake {
         match self.open(self.options.store.clone()).await {
             Ok(catalog) => Ok(Some(catalog)),
             Err(OpenError::NotFound { .. }) => Ok(None),
+            Err(OpenError::Fenced { .. }) if self.taken_over.load(Ordering::Relaxed) => {
+                Err(SqlError::taken_over(&self.schema))
+            }
             Err(error) => Err(SqlError::from(error)),
         }
     }
@@ -154,19 +187,64 @@ impl Lake {
     }
 
     async fn open(&self, store: OpenOptions) -> Result<Arc<Catalog>, OpenError> {
-        let mut catalog = self.catalog.lock().await;
-        if let Some(open) = catalog.as_ref() {
+        let mut opened = self.catalog.lock().await;
+        opened.used = Some(Instant::now());
+        if let Some(open) = &opened.catalog {
             return Ok(Arc::clone(open));
         }
-        let options = CatalogOptions {
-            store,
-            ..self.options.clone()
+        let store = OpenOptions {
+            expected_writer_epoch: opened.left,
+            ..store
         };
         // The future of an opening store is tens of kilobytes, and would be part of every caller's.
-        let opened = Box::pin(Catalog::open(&self.url, &options)).await?;
+        let mut catalog = Box::pin(self.open_store(&store)).await;
+        if opened.left.is_some() && matches!(catalog, Err(OpenError::Fenced { .. })) {
+            catalog = Box::pin(self.open_after_another()).await;
+        }
+        let catalog = catalog?;
         tracing::debug!(lake = %self.url, "lake opened");
-        *catalog = Some(Arc::clone(&opened));
-        Ok(opened)
+        opened.left = None;
+        opened.catalog = Some(Arc::clone(&catalog));
+        Ok(catalog)
+    }
+
+    async fn open_store(&self, store: &OpenOptions) -> Result<Arc<Catalog>, OpenError> {
+        let options = CatalogOptions {
+            store: store.clone(),
+            ..self.options.clone()
+        };
+        Catalog::open(&self.url, &options).await
+    }
+
+    /// Opens a lake that another process has had open since this one closed it: unless that one still has it.
+    async fn open_after_another(&self) -> Result<Arc<Catalog>, OpenError> {
+        if is_served(&self.url, &self.options.store).await? {
+            self.taken_over.store(true, Ordering::Relaxed);
+            return Err(OpenError::Fenced {
+                url: self.url.to_string(),
+            });
+        }
+        self.open_store(&self.options.store).await
+    }
+
+    /// Closes the lake if nobody has asked for it for `idle`, and nobody has it.
+    async fn close_idle(&self, idle: Duration) {
+        // Whoever opens it at this moment uses it.
+        let Ok(mut opened) = self.catalog.try_lock() else {
+            return;
+        };
+        let unused = opened.used.is_none_or(|used| used.elapsed() >= idle);
+        let Some(catalog) = opened
+            .catalog
+            .take_if(|catalog| unused && Arc::strong_count(catalog) == 1)
+        else {
+            return;
+        };
+        opened.left = catalog.writer_epoch();
+        match Box::pin(catalog.close()).await {
+            Ok(()) => tracing::debug!(lake = %self.url, "closed: nobody has used it for a while"),
+            Err(error) => tracing::warn!(lake = %self.url, %error, "an unused lake did not close cleanly"),
+        }
     }
 
     /// The races for snapshots of this lake that were lost and not yet made good.
@@ -177,9 +255,13 @@ impl Lake {
     /// Forgets a catalog whose storage engine has stopped, so that the next use opens the store again, or, when another
     /// process has `taken_over` the store, is told so.
     pub(crate) async fn forget(&self, stopped: &Arc<Catalog>, taken_over: bool) {
-        let mut catalog = self.catalog.lock().await;
-        if catalog.as_ref().is_some_and(|open| Arc::ptr_eq(open, stopped)) {
-            *catalog = None;
+        let mut opened = self.catalog.lock().await;
+        if opened
+            .catalog
+            .as_ref()
+            .is_some_and(|open| Arc::ptr_eq(open, stopped))
+        {
+            opened.catalog = None;
             self.taken_over.store(taken_over, Ordering::Relaxed);
         }
     }

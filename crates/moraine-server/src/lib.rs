@@ -31,5 +31,7 @@ mod turns;
 mod values;
 mod wire;
 
-pub use moraine_commit::{CatalogOptions, StoreUrl};
-pub use server::{CONNECTIONS_MAX, DRAIN_SECONDS, ServeError, Server, ServerOptions, serve};
+pub use moraine_commit::{Access, CatalogOptions, ReadPoint, StoreUrl};
+pub use server::{
+    CONNECTIONS_MAX, DRAIN_SECONDS, IDLE_CLOSE_SECONDS, ServeError, Server, ServerOptions, serve,
+};

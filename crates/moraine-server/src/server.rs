@@ -19,6 +19,10 @@ use crate::lakes::Lakes;
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// How long open transactions may take to end when the server is asked to stop.
 pub const DRAIN_SECONDS: u64 = 10;
+/// How long a lake stays open that nobody uses, unless told otherwise.
+pub const IDLE_CLOSE_SECONDS: u64 = 300;
+/// How often lakes that nobody uses are looked for, within the time that they stay open.
+const IDLE_LOOKS: u32 = 4;
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -32,6 +36,9 @@ pub struct ServerOptions {
     pub catalog: CatalogOptions,
     /// How long open transactions may take to end when the server is asked to stop; [`DRAIN_SECONDS`] unless set.
     pub drain: Duration,
+    /// How long a lake stays open that nobody uses; [`IDLE_CLOSE_SECONDS`] unless set, for ever where there is none. The next
+    /// use opens it again.
+    pub idle_close: Option<Duration>,
 }
 
 impl ServerOptions {
@@ -44,6 +51,7 @@ impl ServerOptions {
             root,
             catalog: CatalogOptions::default(),
             drain,
+            idle_close: Some(Duration::from_secs(IDLE_CLOSE_SECONDS)),
         }
     }
 }
@@ -77,6 +85,7 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
     drain: Duration,
+    idle_close: Option<Duration>,
 }
 
 impl std::fmt::Debug for Server {
@@ -111,6 +120,7 @@ impl Server {
                 address,
                 shared,
                 drain: options.drain,
+                idle_close: options.idle_close,
             },
             address,
         ))
@@ -132,9 +142,12 @@ impl Server {
         let mut connections = JoinSet::new();
         let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         tokio::pin!(shutdown);
+        let idle_closing = close_idle(Arc::clone(&self.shared.lakes), self.idle_close);
+        tokio::pin!(idle_closing);
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
+                () = &mut idle_closing => {}
                 accepted = self.listener.accept() => match accepted {
                     Ok((socket, peer)) => match Arc::clone(&slots).try_acquire_owned() {
                         Ok(slot) => {
@@ -176,6 +189,17 @@ impl Server {
         }
         self.shared.lakes.close().await;
         Ok(())
+    }
+}
+
+/// Closes lakes that nobody uses, for ever.
+async fn close_idle(lakes: Arc<Lakes>, idle: Option<Duration>) {
+    let Some(idle) = idle else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(idle / IDLE_LOOKS).await;
+        lakes.close_idle(idle).await;
     }
 }
 

@@ -163,6 +163,9 @@ impl Transaction {
     }
 
     fn claim(&mut self, schema: &str) -> Result<(), SqlError> {
+        if self.lakes.only_reads() {
+            return Err(SqlError::only_reads());
+        }
         if self.read_only {
             let message = "cannot change anything in a read-only transaction";
             return Err(SqlError::new(state::READ_ONLY_TRANSACTION, message));

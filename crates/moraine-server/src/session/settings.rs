@@ -81,7 +81,12 @@ enum Writable {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, String>,
+    /// Whether the server only reads; then it says so as a hot standby of Postgres does.
+    is_standby: bool,
 }
+
+/// What a hot standby says of itself: these are on.
+const STANDBY: [&str; 3] = ["in_hot_standby", READ_ONLY, "transaction_read_only"];
 
 fn known(name: &str) -> Result<(&'static str, &'static str, Writable), SqlError> {
     let name = name.to_lowercase();
@@ -98,8 +103,19 @@ fn known(name: &str) -> Result<(&'static str, &'static str, Writable), SqlError>
 }
 
 impl Settings {
+    /// The settings of a new session, on a server that only reads or on any other.
+    pub(crate) fn new(is_standby: bool) -> Settings {
+        Settings {
+            is_standby,
+            ..Settings::default()
+        }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Result<String, SqlError> {
         let (name, default, _) = known(name)?;
+        if self.is_standby && STANDBY.contains(&name) {
+            return Ok("on".to_owned());
+        }
         Ok(self
             .values
             .get(name)

@@ -33,9 +33,20 @@ impl TestServer {
         TestServer::start_as(root, CatalogOptions::default()).await
     }
 
-    async fn start_as(root: &str, catalog: CatalogOptions) -> TestServer {
+    pub(crate) async fn start_as(root: &str, catalog: CatalogOptions) -> TestServer {
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), root.parse().unwrap());
         options.catalog = catalog;
+        TestServer::start_so(options).await
+    }
+
+    /// A server that closes lakes which nobody has used for `idle`.
+    pub(crate) async fn start_idle(root: &str, idle: std::time::Duration) -> TestServer {
+        let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap(), root.parse().unwrap());
+        options.idle_close = Some(idle);
+        TestServer::start_so(options).await
+    }
+
+    async fn start_so(options: ServerOptions) -> TestServer {
         let (server, address) = Server::bind(options).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {

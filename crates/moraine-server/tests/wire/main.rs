@@ -14,6 +14,7 @@ mod literals;
 mod psql;
 mod queries;
 mod races;
+mod read_only;
 mod refusals;
 mod server;
 mod transactions;
