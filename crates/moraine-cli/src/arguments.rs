@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, with the help texts.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use moraine_store::StoreUrl;
@@ -43,8 +44,8 @@ pub(crate) enum Command {
     /// Move a lake's inlined rows to Parquet files, in one commit
     ///
     /// Does what DuckLake's ducklake_flush_inlined_data does, without DuckDB: every snapshot shows the same rows before and
-    /// after. Opens the lake as its one writer, so a server that runs on it is shut out and has to be started again: end it
-    /// first. Tables with a partitioning or a sort order, encrypted lakes, and columns of nested and a few other types are
+    /// after. Opens the lake as its one writer, so it first asks for ten seconds whether a server has it open, and refuses
+    /// if one has. Tables with a partitioning or a sort order, encrypted lakes, and columns of nested and a few other types are
     /// refused by name; flush those from DuckDB. Inlined deletions from data files stay inlined.
     Flush(FlushArguments),
 
@@ -68,7 +69,83 @@ pub(crate) enum Command {
     /// Reads only. Keys are named as other commands print them: a subspace (current), a kind (current/column), a kind with its
     /// first components ('current/column{table_id=7}'), or bytes in hexadecimal (0x0402).
     Inspect(InspectOptions),
+
+    /// Make, list and delete checkpoints: states of a lake that are kept, whatever is written meanwhile
+    ///
+    /// `moraine serve --checkpoint` shows one. A checkpoint keeps the catalog: the Parquet files that it names are kept only
+    /// as long as DuckLake's clean-up does not delete them.
+    #[command(subcommand)]
+    Checkpoint(CheckpointCommand),
 }
+
+/// What can be done with checkpoints.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointCommand {
+    /// Make a checkpoint of everything that has been committed, of each lake at or below a URL
+    ///
+    /// A server that has the lake open is asked for it and goes on. Where none answers within ten seconds, this command opens
+    /// the lake itself.
+    Create(CreateCheckpoint),
+
+    /// List the checkpoints of each lake at or below a URL
+    List(ListCheckpoints),
+
+    /// Delete a checkpoint from each lake at or below a URL that has it
+    Delete(DeleteCheckpoint),
+}
+
+/// Arguments of `moraine checkpoint create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateCheckpoint {
+    #[arg(value_name = "URL", help = "The lakes' URL, or that of one lake", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// The checkpoint's name; no two of a lake have the same [default: the time]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// How long it is kept: a number with s, m, h or d, or `forever`
+    #[arg(long, value_name = "TIME", default_value = "forever", value_parser = lifetime)]
+    pub(crate) lifetime: Lifetime,
+
+    /// Do not ask for a server: open the lake here, and shut out whoever has it open
+    #[arg(long)]
+    pub(crate) take_over: bool,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `moraine checkpoint list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListCheckpoints {
+    #[arg(value_name = "URL", help = "The lakes' URL, or that of one lake", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `moraine checkpoint delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteCheckpoint {
+    #[arg(value_name = "URL", help = "The lakes' URL, or that of one lake", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// The checkpoint, by its id or its name
+    #[arg(value_name = "CHECKPOINT")]
+    pub(crate) checkpoint: String,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long a checkpoint is kept; `None` is until it is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lifetime(pub(crate) Option<Duration>);
 
 /// Arguments of `moraine serve`.
 #[derive(Debug, Args)]
@@ -85,6 +162,23 @@ pub(crate) struct ServeOptions {
     /// [default: <URL>/data/<DATABASE>/public/]
     #[arg(long, value_name = "PATH")]
     pub(crate) data_path: Option<String>,
+
+    /// Only read: any number of such servers run beside the one that writes, which goes on undisturbed. Credentials that
+    /// cannot write are enough
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// Show the lakes as they were at this checkpoint, by its id or its name, instead of following the writer
+    #[arg(long, value_name = "CHECKPOINT", requires = "read_only")]
+    pub(crate) checkpoint: Option<String>,
+
+    /// How often a server that only reads looks for new commits: it is behind by at most this, and a few requests
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, requires = "read_only")]
+    pub(crate) poll_interval: Duration,
+
+    /// How long a lake stays open that no session uses, or `never`; the next use opens it again
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = idle)]
+    pub(crate) close_idle: Lifetime,
 
     /// The database name in the printed ATTACH statement; each name is a lake of its own
     #[arg(long, value_name = "NAME", default_value = "lake", value_parser = database_name)]
@@ -115,6 +209,10 @@ pub(crate) struct FlushArguments {
     /// Where the lake's Parquet files are, if not where the lake says [default: the lake's data_path]
     #[arg(long, value_name = "PATH")]
     pub(crate) data_path: Option<String>,
+
+    /// Do not ask whether a server has the lake open; one that has is shut out
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// Arguments of `moraine migrate`.
@@ -185,6 +283,40 @@ fn filter(text: &str) -> Result<EnvFilter, String> {
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:5433 or [::1]:5433".to_owned())
+}
+
+/// A time with its unit, such as 90s, 30m, 12h or 7d.
+fn duration(text: &str) -> Result<Duration, String> {
+    let needed =
+        || format!("{text:?} is no time: a number with ms, s, m, h or d is needed, such as 90s or 7d");
+    let digits = text.trim_end_matches(|sign: char| sign.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| needed())?;
+    let milliseconds = match text.get(digits.len()..) {
+        Some("ms") => 1,
+        Some("s") => 1_000,
+        Some("m") => 60_000,
+        Some("h") => 3_600_000,
+        Some("d") => 86_400_000,
+        _ => return Err(needed()),
+    };
+    match number.checked_mul(milliseconds) {
+        None | Some(0) => Err(needed()),
+        Some(time) => Ok(Duration::from_millis(time)),
+    }
+}
+
+fn lifetime(text: &str) -> Result<Lifetime, String> {
+    match text {
+        "forever" => Ok(Lifetime(None)),
+        text => Ok(Lifetime(Some(duration(text)?))),
+    }
+}
+
+fn idle(text: &str) -> Result<Lifetime, String> {
+    match text {
+        "never" => Ok(Lifetime(None)),
+        text => Ok(Lifetime(Some(duration(text)?))),
+    }
 }
 
 fn database_name(text: &str) -> Result<String, String> {

@@ -14,6 +14,7 @@ pub(crate) struct Attach<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) database: &'a str,
     pub(crate) data_path: &'a str,
+    pub(crate) read_only: bool,
 }
 
 impl Attach<'_> {
@@ -31,9 +32,10 @@ impl Attach<'_> {
             connection_value(self.database)
         );
         lines.push(format!(
-            "ATTACH {} AS lake (DATA_PATH {});",
+            "ATTACH {} AS lake (DATA_PATH {}{});",
             literal(&connection),
-            literal(self.data_path)
+            literal(self.data_path),
+            if self.read_only { ", READ_ONLY" } else { "" }
         ));
         lines.join("\n")
     }
@@ -109,6 +111,7 @@ mod tests {
             address,
             database,
             data_path,
+            read_only: false,
         }
         .statements()
     }

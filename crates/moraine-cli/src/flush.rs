@@ -3,6 +3,8 @@
 use anyhow::Context;
 use moraine_commit::flush::{FlushOptions, FlushReport};
 use moraine_commit::{Catalog, CatalogOptions};
+use moraine_store::OpenOptions;
+use moraine_store::checkpoints::is_served;
 
 use crate::arguments::FlushArguments;
 use crate::the_lake;
@@ -10,6 +12,14 @@ use crate::the_lake;
 /// Flushes, and prints what was moved.
 pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
     let url = the_lake::find(&arguments.url).await?;
+    if !arguments.take_over {
+        let is_served = is_served(&url, &OpenOptions::default()).await?;
+        anyhow::ensure!(
+            !is_served,
+            "a server has {url} open, and this command would shut it out: end it first, or flush from DuckDB with CALL \
+             ducklake_flush_inlined_data(...); --take-over flushes all the same"
+        );
+    }
     let catalog = Catalog::open(&url, &CatalogOptions::default()).await?;
     let options = FlushOptions {
         tables: arguments.tables,

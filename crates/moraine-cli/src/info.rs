@@ -1,30 +1,24 @@
 //! `moraine info`: takes the census of one store, or of each store below a root, without disturbing its server.
 
 use moraine_store::census::{Census, StorageSize, take};
-use moraine_store::{OpenOptions, StoreUrl, list_stores, open_reader};
+use moraine_store::checkpoints::{self, Checkpoint};
+use moraine_store::{OpenOptions, StoreUrl, open_reader};
 
 use crate::arguments::InfoOptions;
+use crate::places::lakes;
 use crate::report;
-
-/// Folders between a root and its stores: `catalog`, the database, the schema.
-const FOLDERS_TO_STORES: usize = 3;
 
 /// One store, looked at.
 pub(crate) struct Store {
     pub(crate) url: StoreUrl,
     pub(crate) census: Census,
     pub(crate) storage: StorageSize,
+    pub(crate) checkpoints: Vec<Checkpoint>,
 }
 
 /// Looks, and prints what is there.
 pub(crate) async fn run(options: InfoOptions) -> anyhow::Result<()> {
-    let urls = list_stores(&options.url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
-    if urls.is_empty() {
-        anyhow::bail!(
-            "there is no lake at or below {}; `moraine serve` makes one when DuckDB first attaches",
-            options.url
-        );
-    }
+    let urls = lakes(&options.url).await?;
     let mut stores = Vec::with_capacity(urls.len());
     let mut failures = Vec::new();
     for url in urls {
@@ -50,7 +44,9 @@ async fn look(url: &StoreUrl) -> anyhow::Result<Store> {
     let census = take(reader.as_ref()).await;
     let storage = reader.storage_size();
     reader.close().await?;
+    let checkpoints = checkpoints::list(url, &OpenOptions::default()).await?;
     Ok(Store {
+        checkpoints,
         url: url.clone(),
         census: census?,
         storage,

@@ -4,10 +4,12 @@
 mod arguments;
 mod attach;
 mod check;
+mod checkpoint;
 mod flush;
 mod info;
 mod inspect;
 mod migrate;
+mod places;
 mod report;
 mod serve;
 mod the_lake;
@@ -46,6 +48,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Migrate(options) => migrate::run(options).await?,
             Command::Check(options) => return check::run(options).await,
             Command::Inspect(options) => inspect::run(options).await?,
+            Command::Checkpoint(command) => checkpoint::run(command).await?,
         }
         Ok(ExitCode::SUCCESS)
     })

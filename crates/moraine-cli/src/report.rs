@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use moraine_store::census::{Census, Tally};
 use serde_json::{Value, json};
 
+use crate::checkpoint::{expiry, json_of};
 use crate::info::Store;
 
 /// The kinds of records that stand for a table of DuckLake: the kind without `current/` or `history/`, and the table.
@@ -79,6 +80,10 @@ pub(crate) fn one(store: &Store) -> String {
         "log       at most {} write-ahead objects to replay (manifest {}, writer epoch {})\n",
         store.storage.wal_objects, store.storage.manifest, store.storage.writer_epoch
     );
+    for checkpoint in &store.checkpoints {
+        let name = checkpoint.name.as_deref().unwrap_or(&checkpoint.id);
+        text += &format!("kept      checkpoint {name}, expires: {}\n", expiry(checkpoint));
+    }
     text += &format!("\n{}\n\n{}", kinds_table(census), subspaces_table(store));
     if census.unknown.records > 0 {
         text += &format!(
@@ -238,13 +243,14 @@ fn json_store(store: &Store) -> Value {
         "kinds": kinds,
         "subspaces": subspaces,
         "ssts": ssts,
+        "checkpoints": store.checkpoints.iter().map(|kept| json_of(&store.url, kept)).collect::<Vec<_>>(),
         "wal_objects": store.storage.wal_objects,
         "writer_epoch": store.storage.writer_epoch,
         "unknown_records": census.unknown.records,
     })
 }
 
-fn plain_table(header: &[&str]) -> Table {
+pub(crate) fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(header.to_vec());

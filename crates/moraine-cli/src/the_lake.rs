@@ -1,19 +1,15 @@
 //! The one lake that a command is about, named by its own URL or by a place with one lake below it.
 
-use moraine_store::{OpenOptions, StoreUrl, list_stores};
+use moraine_store::StoreUrl;
 
-/// Folders between a root and its stores: `catalog`, the database, the schema.
-const FOLDERS_TO_STORES: usize = 3;
+use crate::places::lakes;
 
 /// The one lake at or below `url`.
 pub(crate) async fn find(url: &StoreUrl) -> anyhow::Result<StoreUrl> {
-    let mut urls = list_stores(url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
+    let mut urls = lakes(url).await?;
     match (urls.pop(), urls.is_empty()) {
         (Some(lake), true) => Ok(lake),
-        (None, _) => anyhow::bail!(
-            "there is no lake at or below {url}; `moraine serve` makes one when DuckDB first attaches"
-        ),
-        (Some(_), false) => anyhow::bail!(
+        _ => anyhow::bail!(
             "there is more than one lake below {url}; name one by its own URL, as `moraine info {url}` shows it"
         ),
     }

@@ -96,11 +96,15 @@ class Moraine:
         database = self.database + "_other" if which == "other" else self.database
         return f"postgres:host={host} port={port} user=moraine dbname={database}"
 
+    def command(self):
+        """What starts the server."""
+        return [self.binary, "serve", self.root, "--listen", self.listen]
+
     def start(self):
         """Starts the server and waits until it says where it listens."""
         with open(self.log_path, "ab") as log:
             self.server = subprocess.Popen(
-                [self.binary, "serve", self.root, "--listen", self.listen],
+                self.command(),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

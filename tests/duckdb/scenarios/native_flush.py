@@ -91,7 +91,7 @@ def contents(process, snapshots):
 
 def flush(catalog, binary, *arguments):
     """Runs `moraine flush` on the one lake of a server that is down."""
-    command = [binary, "flush", catalog.root, *arguments]
+    command = [binary, "flush", "--take-over", catalog.root, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=FLUSH_SECONDS_MAX)
 
 
