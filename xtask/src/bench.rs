@@ -17,6 +17,15 @@ enum What {
     Catalogs(Catalogs),
     /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
     Writers(Writers),
+    /// Commits of the library: how many share a flush, and what history adds; beside bare SlateDB and RockLake's keys
+    Commit(Commit),
+}
+
+#[derive(Debug, Args)]
+struct Commit {
+    /// By how much the longest history, of 100,000 snapshots, is made shorter
+    #[arg(long, default_value_t = 1)]
+    shorter: u32,
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +67,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         ),
         Some(What::Catalogs(catalogs)) => compare(catalogs),
         Some(What::Writers(writers)) => race(writers),
+        Some(What::Commit(commit)) => {
+            let bench = ["bench", "--package", "moraine-commit", "--bench", "commits", "--"];
+            let mut cargo = steps::cargo(&bench);
+            steps::run("commits of the library", cargo.arg(commit.shorter.to_string()))
+        }
     }
 }
 

@@ -37,6 +37,16 @@ pub(crate) fn build_moraine(release: bool) -> anyhow::Result<PathBuf> {
     let mut arguments = vec!["build", "--package", "moraine-cli"];
     if release {
         arguments.push("--release");
+    } else {
+        // The sessions play verbs of the library too.
+        arguments.extend([
+            "--bin",
+            "moraine",
+            "--package",
+            "moraine-tests",
+            "--example",
+            "verb_player",
+        ]);
     }
     run("building moraine", &mut cargo(&arguments))?;
     moraine(if release { "release" } else { "debug" })

@@ -173,6 +173,18 @@ impl Catalog {
         Ok(transaction)
     }
 
+    /// Begins a transaction of this process in its turn. `patience`: by how much longer than usually others wait for it.
+    pub(crate) async fn begin_patiently(
+        self: &Arc<Self>,
+        patience: u32,
+    ) -> Result<CatalogTransaction, CatalogError> {
+        let reservation = self.reservation.saturating_mul(patience);
+        let hold = self.slot.wait(reservation, self.slot_wait).await;
+        let mut transaction = self.begin().await?;
+        transaction.give_slot(hold);
+        Ok(transaction)
+    }
+
     /// Begins a transaction on the newest state, durable or not.
     ///
     /// # Errors

@@ -29,6 +29,9 @@ pub struct Committed {
     pub snapshot_id: Option<u64>,
 }
 
+/// Where a commit says that its batch is written.
+pub(crate) type Written = tokio::sync::oneshot::Sender<()>;
+
 /// A batch ready to be written: everything but what depends on the head it will meet.
 struct Batch {
     base: Arc<dyn View>,
@@ -53,6 +56,7 @@ pub(crate) async fn run(
     premise: Option<HeadValue>,
     staged: Staged,
     slot: Option<Hold>,
+    noting: Option<Written>,
 ) -> Result<Committed, CommitFailure> {
     if staging.is_empty() && staged.is_empty() {
         drop(slot);
@@ -76,6 +80,9 @@ pub(crate) async fn run(
         let written = write(catalog.store().as_ref(), &batch).await?;
         // Written is enough for the next committer to build on; durable is for the client.
         drop(slot);
+        if let Some(noting) = noting {
+            let _unheard = noting.send(());
+        }
         match written {
             Some(pending) => pending.durable().await?,
             None => catalog.store().view()?.settled().await?,

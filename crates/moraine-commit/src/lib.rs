@@ -1,6 +1,35 @@
-//! Not a query engine and not a SQL front end: this crate knows no statement and no wire. It is what stands between the
-//! rows that a DuckLake client writes and one atomic batch of a moraine store: pinned transactions, what a staged change
-//! does to records, who wins a race for a snapshot, and the catalog at any snapshot.
+//! Lakes: their snapshots, and what changes them. Not a query engine and not a SQL front end: this crate knows no statement
+//! and no wire. Two doors lead into one core.
+//!
+//! **From Rust**, a [`Catalog`] is read and changed as what it is:
+//!
+//! - [`Catalog::snapshot`] and [`Catalog::snapshot_at`] show the lake at a snapshot, as plain values; see [`lake`].
+//!   [`Catalog::read_only`] is a handle that does nothing else.
+//! - [`Catalog::commit`] commits what a closure does with verbs, such as creating a table or adding a file;
+//!   [`Catalog::commit_group`] the closures of a group. See [`verbs`]. [`Catalog::create`] makes a lake.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use moraine_commit::{Catalog, lake::ColumnType, verbs::{ColumnDefinition, TableDefinition}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! # let catalog = Catalog::with_store(Arc::new(moraine_store::MemoryStore::new()));
+//! catalog.create(Some("s3://bucket/data/"), false).await?;
+//! let committed = catalog.commit(|tx| async move {
+//!     let columns = vec![ColumnDefinition::new("id", ColumnType::Int64)];
+//!     tx.create_table("main", TableDefinition::new("orders", columns)).await
+//! }).await?;
+//! assert_eq!(committed.snapshot_id, Some(1));
+//! assert!(catalog.snapshot().await?.table("main", "orders").await?.is_some());
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! **For clients of a DuckLake catalog**, who bring rows of `ducklake_*` tables with ids of their own, it is what stands
+//! between those rows and one atomic batch of a store: pinned transactions, what a staged change does to records, who wins
+//! a race for a snapshot.
 //!
 //! - [`Catalog`] is one lake. [`Catalog::begin`] gives a [`CatalogTransaction`]: a pinned view with the transaction's own
 //!   [`Change`]s on top, for every relation alike.
@@ -57,6 +86,7 @@ pub mod flush;
 mod flush_check;
 mod genesis;
 mod inline_rules;
+pub mod lake;
 mod premise;
 mod presence;
 mod rules;
@@ -65,6 +95,7 @@ mod snapshot;
 mod tags;
 mod transaction;
 mod validate;
+pub mod verbs;
 pub mod views;
 pub mod words;
 

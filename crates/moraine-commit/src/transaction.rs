@@ -12,7 +12,7 @@ use moraine_store::{ReadExt, Savepoint, Staging, View};
 use crate::catalog::Catalog;
 use crate::change::{Change, InlineChange, SnapshotChanges};
 use crate::claims::Claimant;
-use crate::commit::{self, Committed};
+use crate::commit::{self, Committed, Written};
 use crate::error::{CommitFailure, StageError};
 use crate::slot::Hold;
 use crate::{rules, snapshot};
@@ -132,6 +132,11 @@ impl CatalogTransaction {
     #[must_use]
     pub fn read(&self) -> &Staging {
         &self.staging
+    }
+
+    /// The overlay itself, for what the catalog keeps on its own.
+    pub(crate) fn staging_mut(&mut self) -> &mut Staging {
+        &mut self.staging
     }
 
     /// What may be relied on about the chunk directories of inlined tables in this transaction's view; selections of inlined rows
@@ -315,7 +320,30 @@ impl CatalogTransaction {
     /// # Errors
     /// See [`CommitFailure`].
     pub async fn commit(self) -> Result<Committed, CommitFailure> {
-        commit::run(self.catalog, self.staging, self.premise, self.staged, self.slot).await
+        commit::run(
+            self.catalog,
+            self.staging,
+            self.premise,
+            self.staged,
+            self.slot,
+            None,
+        )
+        .await
+    }
+
+    /// [`CatalogTransaction::commit`], and a word when the batch is written, which is before it is durable. Who builds on
+    /// it need not wait longer.
+    pub(crate) async fn commit_noting(self, written: Written) -> Result<Committed, CommitFailure> {
+        let noting = Some(written);
+        commit::run(
+            self.catalog,
+            self.staging,
+            self.premise,
+            self.staged,
+            self.slot,
+            noting,
+        )
+        .await
     }
 
     /// Refuses unless the newest committed snapshot is the one this transaction builds on and the slot is its own. Who

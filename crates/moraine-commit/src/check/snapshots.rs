@@ -57,7 +57,7 @@ fn pair(check: &mut Check<'_>, key: &SnapshotKey, before: &SnapshotValue, value:
 }
 
 fn head(check: &mut Check<'_>) {
-    let Some(head) = check.head.clone() else { return };
+    let Some(head) = check.head else { return };
     let newest = check.newest.as_ref().map(|newest| newest.snapshot_id);
     if newest != Some(head.snapshot_id) {
         let newest = newest.map_or_else(|| "there is none".to_owned(), |id| format!("the newest is {id}"));

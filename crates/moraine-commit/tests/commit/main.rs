@@ -22,3 +22,4 @@ mod snapshot_times;
 mod staged_records;
 mod support;
 mod turns;
+mod verbs;

@@ -8,8 +8,7 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit as ArrowUnit};
 use crate::text::TimeUnit;
 use crate::value::ColumnType;
 
-/// The key, in an Arrow field's metadata, of the SQL type the door gave the column when the table was created.
-pub const DOOR_TYPE_METADATA_KEY: &str = "moraine.door_type";
+pub use moraine_commit::verbs::DOOR_TYPE_METADATA_KEY;
 
 const EXTENSION_METADATA_KEY: &str = "ARROW:extension:name";
 const UUID_EXTENSION: &str = "arrow.uuid";

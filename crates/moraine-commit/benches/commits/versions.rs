@@ -1,0 +1,168 @@
+//! What ended versions add to loading the newest state: all tables, their columns and their files, read once. moraine keeps what
+//! has ended elsewhere; RockLake's keys keep every version beside the live one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moraine_codec::encode;
+use moraine_codec::proto::{ColumnValue, DataFileValue, TableValue};
+use moraine_keys::{ColumnKey, DataFileKey, History, Kind, TableKey};
+use moraine_store::{ReadExt, SlateStore, Store};
+
+use crate::rocklake::RockLake;
+use crate::subjects::{millis, objects, percentile, store};
+
+const TABLES: u64 = 100;
+const COLUMNS: u64 = 5;
+const FILES: u64 = 10;
+/// Ended versions of each table, column and file.
+const ENDED: [u64; 3] = [0, 10, 100];
+const LOADS: u32 = 15;
+/// Records of one batch while the lake is made.
+const BATCH_RECORDS: usize = 20_000;
+
+pub async fn run() {
+    println!("\n## Loading the newest state: {TABLES} tables, {COLUMNS} columns and {FILES} files each\n");
+    println!(
+        "| ended versions of each | moraine ms | ratio to none | RockLake's keys ms | ratio to none | RockLake / moraine |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let mut first = None;
+    for ended in ENDED {
+        let objects = objects(Duration::ZERO);
+        let store = store(&objects).await;
+        fill(&store, ended).await;
+        let ours = measure(async || load(&store).await).await;
+        let theirs = measure(async || RockLake::new(&store).load().await).await;
+        let (ours_first, theirs_first) = *first.get_or_insert((ours, theirs));
+        let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
+        println!(
+            "| {ended} | {:.2} | {:.2} | {:.2} | {:.2} | {:.1} |",
+            millis(ours),
+            ratio(ours, ours_first),
+            millis(theirs),
+            ratio(theirs, theirs_first),
+            ratio(theirs, ours),
+        );
+        store.close().await.unwrap();
+    }
+}
+
+async fn measure(load: impl AsyncFn() -> usize) -> Duration {
+    let expected = usize::try_from(TABLES * (1 + COLUMNS + FILES)).unwrap();
+    let mut times = Vec::new();
+    for _ in 0..LOADS {
+        let started = Instant::now();
+        let loaded = load().await;
+        times.push(started.elapsed());
+        assert_eq!(loaded, expected, "both see what is live and nothing else");
+    }
+    times.sort();
+    percentile(&times, 0.5)
+}
+
+async fn load(store: &Arc<SlateStore>) -> usize {
+    let view = store.view().unwrap();
+    let tables = view.records::<TableKey>(TableKey::scan()).await.unwrap();
+    let columns = view.records::<ColumnKey>(ColumnKey::scan()).await.unwrap();
+    let files = view.records::<DataFileKey>(DataFileKey::scan()).await.unwrap();
+    tables.len() + columns.len() + files.len()
+}
+
+/// Writes the same versions under both kinds of keys.
+async fn fill(store: &Arc<SlateStore>, ended: u64) {
+    let mut records = Vec::new();
+    for table_id in 1..=TABLES {
+        for version in 0..=ended {
+            let end = (version < ended).then_some(version + 1);
+            let table = table(table_id, version, end);
+            records.push(current_or_history(TableKey { table_id }, &table, end));
+            records.push(RockLake::table(&table));
+            for column_id in 1..=COLUMNS {
+                let column = column(table_id, column_id, version, end);
+                let key = ColumnKey { table_id, column_id };
+                records.push(current_or_history(key, &column, end));
+                records.push(RockLake::column(&column));
+            }
+            for number in 0..FILES {
+                let data_file_id = version * TABLES * FILES + table_id * FILES + number;
+                let file = file(table_id, data_file_id, version, end);
+                let key = DataFileKey {
+                    table_id,
+                    data_file_id,
+                };
+                records.push(current_or_history(key, &file, end));
+                records.push(RockLake::data_file(&file));
+            }
+        }
+    }
+    for batch in records.chunks(BATCH_RECORDS) {
+        let mut transaction = store.begin().unwrap();
+        for (key, value) in batch {
+            transaction.put(key.clone(), value.clone()).unwrap();
+        }
+        transaction.commit().await.unwrap().durable().await.unwrap();
+    }
+}
+
+fn current_or_history<K>(key: K, value: &K::Value, end: Option<u64>) -> (bytes::Bytes, bytes::Bytes)
+where
+    K: moraine_keys::Versioned + moraine_codec::Stored,
+    History<K>: moraine_codec::Stored<Value = K::Value>,
+{
+    match end {
+        None => (key.encode(), encode(&key, value).unwrap()),
+        Some(end_snapshot) => {
+            let key = History {
+                entity: key,
+                end_snapshot,
+            };
+            (key.encode(), encode(&key, value).unwrap())
+        }
+    }
+}
+
+fn table(table_id: u64, begin_snapshot: u64, end_snapshot: Option<u64>) -> TableValue {
+    TableValue {
+        table_id,
+        table_uuid: "01234567-89ab-cdef-0123-456789abcdef".into(),
+        begin_snapshot,
+        end_snapshot,
+        table_name: format!("table_{table_id}"),
+        path: format!("table_{table_id}/"),
+        path_is_relative: true,
+        ..TableValue::default()
+    }
+}
+
+fn column(table_id: u64, column_id: u64, begin_snapshot: u64, end_snapshot: Option<u64>) -> ColumnValue {
+    ColumnValue {
+        table_id,
+        column_id,
+        begin_snapshot,
+        end_snapshot,
+        column_order: column_id,
+        column_name: format!("column_{column_id}"),
+        column_type: "int64".into(),
+        default_value: Some("NULL".into()),
+        nulls_allowed: true,
+        ..ColumnValue::default()
+    }
+}
+
+fn file(table_id: u64, data_file_id: u64, begin_snapshot: u64, end_snapshot: Option<u64>) -> DataFileValue {
+    DataFileValue {
+        table_id,
+        data_file_id,
+        begin_snapshot,
+        end_snapshot,
+        path: format!("ducklake-01234567-89ab-cdef-0123-{data_file_id:012x}.parquet"),
+        path_is_relative: true,
+        file_format: "parquet".into(),
+        record_count: 1_000,
+        file_size_bytes: 10_000,
+        footer_size: 500,
+        row_id_start: Some(data_file_id * 1_000),
+        ..DataFileValue::default()
+    }
+}

@@ -1,0 +1,150 @@
+//! Groups of commits, and commits that wait for one flush.
+
+use std::sync::Arc;
+
+use moraine_commit::verbs::{CommitError, GroupMember, VerbError};
+use moraine_store::CommitError as StoreError;
+
+use super::lake_with_table;
+use crate::support::head;
+
+fn schema(name: &'static str) -> GroupMember<u64> {
+    GroupMember::new(move |tx| async move { tx.create_schema(name).await })
+}
+
+#[tokio::test]
+async fn a_member_that_fails_harms_no_other() {
+    let (catalog, _store) = lake_with_table().await;
+    let give_up = GroupMember::new(|tx| async move {
+        tx.create_schema("never").await?;
+        Err(VerbError::other("changed my mind"))
+    });
+    let members = vec![schema("a"), give_up, schema("A"), schema("b")];
+    let outcomes = catalog.commit_group(members).await;
+    assert_eq!(outcomes[0].as_ref().unwrap().snapshot_id, Some(2));
+    assert!(matches!(
+        &outcomes[1],
+        Err(CommitError::Refused(VerbError::Other(_)))
+    ));
+    assert!(matches!(
+        &outcomes[2],
+        Err(CommitError::Refused(VerbError::AlreadyExists { .. }))
+    ));
+    assert_eq!(outcomes[3].as_ref().unwrap().snapshot_id, Some(3));
+    let names: Vec<String> = catalog
+        .snapshot()
+        .await
+        .unwrap()
+        .schemas()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|schema| schema.name)
+        .collect();
+    assert_eq!(names, ["main", "a", "b"]);
+}
+
+#[tokio::test]
+async fn members_are_written_one_on_the_other_before_any_is_durable() {
+    let (catalog, store) = lake_with_table().await;
+    store.hold();
+    let committing = {
+        let catalog = Arc::clone(&catalog);
+        tokio::spawn(async move {
+            catalog
+                .commit_group(vec![schema("a"), schema("b"), schema("c")])
+                .await
+        })
+    };
+    while head(&catalog).await.snapshot_id < 4 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!committing.is_finished(), "nobody is told before it is durable");
+    store.release();
+    let outcomes = committing.await.unwrap();
+    assert!(outcomes.iter().all(Result::is_ok));
+}
+
+#[tokio::test]
+async fn a_caller_who_stops_waiting_strands_nobody() {
+    let (catalog, store) = lake_with_table().await;
+    store.hold();
+    let abandoned = {
+        let catalog = Arc::clone(&catalog);
+        tokio::spawn(async move {
+            catalog
+                .commit(|tx| async move { tx.create_schema("a").await })
+                .await
+        })
+    };
+    while head(&catalog).await.snapshot_id < 2 {
+        tokio::task::yield_now().await;
+    }
+    abandoned.abort();
+    let in_a_closure = {
+        let catalog = Arc::clone(&catalog);
+        let (entered, is_in) = tokio::sync::oneshot::channel();
+        let mut entered = Some(entered);
+        let stuck = tokio::spawn(async move {
+            let committing = catalog.commit(|tx| {
+                let entered = entered.take();
+                async move {
+                    tx.create_schema("never").await?;
+                    entered.map(|entered| entered.send(()));
+                    std::future::pending::<Result<(), VerbError>>().await
+                }
+            });
+            committing.await
+        });
+        is_in.await.unwrap();
+        stuck
+    };
+    in_a_closure.abort();
+    store.release();
+    let next = catalog
+        .commit(|tx| async move { tx.create_schema("b").await })
+        .await;
+    assert_eq!(next.unwrap().snapshot_id, Some(3));
+    let names: Vec<String> = catalog
+        .snapshot()
+        .await
+        .unwrap()
+        .schemas()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|schema| schema.name)
+        .collect();
+    assert_eq!(names, ["main", "a", "b"], "what was written went on to its end");
+}
+
+#[tokio::test]
+async fn outcomes_are_types() {
+    let unknown = StoreError::Unknown {
+        detail: "the PUT timed out".into(),
+    };
+    let fenced = StoreError::Fenced {
+        detail: "another owner".into(),
+    };
+    for (failure, is_unknown) in [(unknown, true), (fenced, false)] {
+        let (catalog, store) = lake_with_table().await;
+        store.hold();
+        let committing = {
+            let catalog = Arc::clone(&catalog);
+            tokio::spawn(async move {
+                catalog
+                    .commit(|tx| async move { tx.create_schema("a").await })
+                    .await
+            })
+        };
+        while head(&catalog).await.snapshot_id < 2 {
+            tokio::task::yield_now().await;
+        }
+        store.fail(failure);
+        match committing.await.unwrap() {
+            Err(CommitError::Unknown { .. }) => assert!(is_unknown),
+            Err(CommitError::Fenced { .. }) => assert!(!is_unknown),
+            other => panic!("{other:?}"),
+        }
+    }
+}
