@@ -12,6 +12,7 @@ mod directories;
 mod flush_counts;
 mod genesis;
 mod history_against_rows;
+mod inlined_histories;
 mod inlined_tables;
 mod maintenance_batches;
 mod native_flush;
