@@ -183,6 +183,44 @@ def added(table="t", **more):
     return lambda catalog: [verb("add_data_files", table=table, files=new_files(catalog), **more)]
 
 
+def gone_files(catalog):
+    """The data files that were there when this or `new_files` was asked last, and are live no more."""
+    live = {file["data_file_id"] for file in catalog.table("data_file") if file["end_snapshot"] is None}
+    gone = sorted(catalog.live_files - live) if hasattr(catalog, "live_files") else []
+    catalog.live_files = live
+    return gone
+
+
+def appended(catalog):
+    """The verb that registers what an INSERT has just written, noting which files are live."""
+    gone_files(catalog)
+    return [verb("add_data_files", table="t", files=new_files(catalog))]
+
+
+def flushed(catalog):
+    """The verb that registers what a flush has just written: one file, with all rows that there were."""
+    (file,) = new_files(catalog)
+    deletes = new_delete_files(catalog)
+    file["delete_file"] = deletes[0] if deletes else None
+    file["row_ids"] = list(range(file["record_count"]))
+    gone_files(catalog)
+    return [verb("flush_inlined", table="t", schema_version=1, until=newest(catalog) - 1, files=[file])]
+
+
+def merged(catalog):
+    """The verb that registers what a merge has just written: one file in the place of those that have gone."""
+    sources = gone_files(catalog)
+    (file,) = new_files(catalog)
+    return [verb("merge_adjacent_files", table="t", sources=sources, file=file)]
+
+
+def rewritten(catalog):
+    """The verbs that register what a rewrite has just written: a file in the place of each that has gone."""
+    sources, files = gone_files(catalog), new_files(catalog)
+    assert len(files) == 1, files
+    return [verb("rewrite_data_files", table="t", sources=sources, file=files[0], row_id_start=files[0]["row_id_start"])]
+
+
 def deleted(table="t"):
     """The verb that registers what a DELETE has just written."""
     return lambda catalog: [verb("add_delete_files", table=table, files=new_delete_files(catalog))]
@@ -307,9 +345,39 @@ ROWS = [
       verb("add_column", table="w", column=column("b", "int32")),
       verb("insert_inlined", table="w", rows=[[1, 2]]),
       verb("rename_table", table="w", to="ww")]),
+    ("CREATE TABLE shapes(p GEOMETRY)", [verb("create_table", name="shapes", columns=[column("p", "geometry")])]),
+    ("INSERT INTO shapes SELECT ('POINT(' || i || ' 2)')::GEOMETRY FROM range(5, 10) r(i)", added("shapes")),
+    ("INSERT INTO shapes SELECT ('POINT(' || i || ' 7)')::GEOMETRY FROM range(8) r(i)", added("shapes")),
+    ("CREATE TABLE things(v VARIANT)", [verb("create_table", name="things", columns=[column("v", "variant")])]),
+    ("INSERT INTO things SELECT {'a': i, 'b': 'x' || i}::VARIANT FROM range(30) r(i)", added("things")),
     ("DELETE FROM t WHERE id BETWEEN 300 AND 319",
      lambda catalog: [verb("drop_data_files", table="t", ids=[
          file["data_file_id"] for file in catalog.table("data_file") if file["end_snapshot"] == newest(catalog)])]),
+]
+
+
+MAINTENANCE = [
+    ("CREATE TABLE t(id INT, name VARCHAR)", [verb("create_table", name="t", columns=T[:2])]),
+    ("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)",
+     [verb("insert_inlined", table="t", rows=[[1, "a"], [2, "b"], [3, None]])]),
+    ("INSERT INTO t VALUES (4, 'd'), (5, 'e')", [verb("insert_inlined", table="t", rows=[[4, "d"], [5, "e"]])]),
+    ("DELETE FROM t WHERE id = 2", [verb("delete_inlined", table="t", row_ids=[1])]),
+    ("CALL ducklake_flush_inlined_data('lake')", flushed),
+    ("INSERT INTO t SELECT i, 'n' || i FROM range(100, 200) r(i)", appended),
+    ("INSERT INTO t SELECT i, 'm' || i FROM range(200, 300) r(i)", appended),
+    ("CALL ducklake_merge_adjacent_files('lake')", merged),
+    ("DELETE FROM t WHERE id BETWEEN 120 AND 280", deleted()),
+    ("CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0.5)", rewritten),
+    ("CALL ducklake_expire_snapshots('lake', versions => [2, 3, 6])", [verb("expire_snapshots", ids=[2, 3, 6])]),
+    ("CREATE VIEW v AS SELECT 1 AS one", [verb("create_view", name="v", sql="SELECT 1 AS one")]),
+    ("DROP VIEW v", [verb("drop_view", name="v")]),
+    ("CREATE TABLE u(a INT)", [verb("create_table", name="u", columns=[column("a", "int32")])]),
+    ("COMMENT ON TABLE u IS 'short-lived'", [verb("set_comment", table="u", comment="short-lived")]),
+    ("INSERT INTO u SELECT range FROM range(50)",
+     lambda catalog: [verb("add_data_files", table="u", files=new_files(catalog))]),
+    ("DROP TABLE u", [verb("drop_table", table="u")]),
+    ("CALL ducklake_expire_snapshots('lake', versions => [1, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15])",
+     [verb("expire_snapshots", ids=[1, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15])]),
 ]
 
 
@@ -385,4 +453,18 @@ def rows_are_as_duckdb_leaves_them(directory, binary):
     ])
 
 
-SCENARIOS = [definitions_are_as_duckdb_leaves_them, rows_are_as_duckdb_leaves_them]
+def maintenance_is_as_duckdb_leaves_it(directory, binary):
+    """Flushes, merges, rewrites and expiry, which the verbs register and DuckDB writes."""
+    play(directory, binary, MAINTENANCE, [
+        "SELECT count(*) FROM ducklake_cleanup_old_files('lake', dry_run => true, cleanup_all => true)",
+        "INSERT INTO t VALUES (9, 'z')",
+        "DELETE FROM t WHERE id < 110",
+        "CALL ducklake_flush_inlined_data('lake')",
+    ])
+
+
+SCENARIOS = [
+    definitions_are_as_duckdb_leaves_them,
+    rows_are_as_duckdb_leaves_them,
+    maintenance_is_as_duckdb_leaves_it,
+]

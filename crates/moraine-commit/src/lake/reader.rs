@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use moraine_codec::proto::SnapshotValue;
 use moraine_keys::{LeadingId, SnapshotKey};
-use moraine_store::{ReadExt, View};
+use moraine_store::{OpenError, ReadExt, ReadPoint, StoreUrl, View};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Access, Catalog, CatalogOptions};
 use crate::lake::entities::SnapshotInfo;
 use crate::lake::error::LakeError;
 use crate::lake::reading::StoredDirectories;
@@ -95,6 +95,24 @@ impl Catalog {
 }
 
 impl ReadOnlyLake {
+    /// Opens the lake at `url` for reading only: whoever writes it goes on undisturbed, and credentials that cannot write
+    /// are enough. Shows the newest state, as far as it is known, or that of a checkpoint.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; each names the reason and the way out.
+    pub async fn open(
+        url: &StoreUrl,
+        point: ReadPoint,
+        options: &CatalogOptions,
+    ) -> Result<ReadOnlyLake, OpenError> {
+        let options = CatalogOptions {
+            access: Access::Read(point),
+            ..options.clone()
+        };
+        let catalog = Catalog::open(url, &options).await?;
+        Ok(ReadOnlyLake { catalog })
+    }
+
     /// The newest snapshot.
     ///
     /// # Errors

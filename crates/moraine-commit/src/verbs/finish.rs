@@ -1,6 +1,8 @@
 //! What a transaction of verbs comes to when its closure has returned: the rows of its snapshot, the schema versions that
 //! follow from its changes, and the inlined tables that its rows go into.
 
+use std::sync::Arc;
+
 use moraine_codec::Record;
 use moraine_codec::proto::{SchemaVersionValue, SnapshotValue};
 use moraine_keys::SchemaVersionKey;
@@ -162,7 +164,7 @@ impl Work {
             table_id,
             schema_version: version,
             begin_snapshot,
-            row_ids: rows.row_ids,
+            row_ids: Arc::unwrap_or_clone(rows.row_ids),
             batch: rows.rows,
         };
         self.transaction()?.inline(change).await?;

@@ -194,7 +194,7 @@ impl Work {
         self.grow(table_id, growth).await?;
         self.state.inlined.push(PendingRows {
             table_id,
-            row_ids,
+            row_ids: Arc::new(row_ids),
             rows,
         });
         self.state.changes.inlined_inserts.insert(table_id);

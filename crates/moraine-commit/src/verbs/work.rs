@@ -2,6 +2,7 @@
 //! verb does is in the modules beside this one; who commits, in [`crate::verbs::commit`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use moraine_codec::proto::{DeleteFileValue, SchemaValue, SnapshotValue, TableValue};
@@ -56,7 +57,7 @@ pub(crate) struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct PendingRows {
     pub(crate) table_id: u64,
-    pub(crate) row_ids: Vec<u64>,
+    pub(crate) row_ids: Arc<Vec<u64>>,
     pub(crate) rows: RecordBatch,
 }
 

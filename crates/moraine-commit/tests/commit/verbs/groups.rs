@@ -1,9 +1,16 @@
 //! Groups of commits, and commits that wait for one flush.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::TryStreamExt;
 use moraine_commit::verbs::{CommitError, GroupMember, VerbError};
-use moraine_store::CommitError as StoreError;
+use moraine_commit::{Catalog, OpenOptions};
+use moraine_store::{CommitError as StoreError, SlateStore};
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
 
 use super::lake_with_table;
 use crate::support::head;
@@ -63,6 +70,40 @@ async fn members_are_written_one_on_the_other_before_any_is_durable() {
     store.release();
     let outcomes = committing.await.unwrap();
     assert!(outcomes.iter().all(Result::is_ok));
+}
+
+/// Objects in the write-ahead log: the flushes there have been.
+async fn flushes(objects: &Arc<dyn ObjectStore>) -> usize {
+    let log = Path::from("lake/wal");
+    let found: Vec<_> = objects.list(Some(&log)).try_collect().await.unwrap();
+    found.len()
+}
+
+#[tokio::test]
+async fn commits_that_wait_share_a_flush() {
+    const COMMITTERS: usize = 32;
+    let config = ThrottleConfig {
+        wait_put_per_call: Duration::from_millis(50),
+        ..ThrottleConfig::default()
+    };
+    let objects: Arc<dyn ObjectStore> = Arc::new(ThrottledStore::new(InMemory::new(), config));
+    let store = SlateStore::open_on(Arc::clone(&objects), "lake", &OpenOptions::create())
+        .await
+        .unwrap();
+    let catalog = Catalog::with_store(store);
+    catalog.create(Some("data/"), false).await.unwrap();
+    let before = flushes(&objects).await;
+    let members = (0..COMMITTERS).map(|number| {
+        GroupMember::new(move |tx| async move { tx.create_schema(&format!("s{number}")).await })
+    });
+    let outcomes = catalog.commit_group(members.collect()).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    let of_the_group = flushes(&objects).await - before;
+    assert!(
+        of_the_group < COMMITTERS / 2,
+        "{of_the_group} flushes for {COMMITTERS} commits"
+    );
+    catalog.close().await.unwrap();
 }
 
 #[tokio::test]

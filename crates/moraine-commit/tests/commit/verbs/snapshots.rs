@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use moraine_commit::lake::{LakeError, OptionScope, SnapshotAt};
-use moraine_commit::{Catalog, verbs::VerbError};
+use moraine_commit::lake::{LakeError, OptionScope, ReadOnlyLake, SnapshotAt};
+use moraine_commit::verbs::VerbError;
+use moraine_commit::{Catalog, CatalogOptions, OpenOptions, ReadPoint, StoreUrl};
 use moraine_store::{MemoryStore, Store};
 
 use super::{create_table, file, lake_with_table};
@@ -114,6 +115,31 @@ async fn options_hold_in_the_narrowest_scope() {
         catalog.commit(|tx| async move { tx.unset_option(OptionScope::Table(1), "target_file_size").await });
     unset.await.unwrap();
     assert_eq!(held().await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_read_only_handle_shuts_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let url: StoreUrl = folder.path().to_str().unwrap().parse().unwrap();
+    let options = CatalogOptions {
+        store: OpenOptions::create(),
+        ..CatalogOptions::default()
+    };
+    let writer = Catalog::open(&url, &options).await.unwrap();
+    writer.create(Some("data/"), false).await.unwrap();
+    create_table(&writer, "t").await;
+    let newest = ReadPoint::Newest {
+        poll_interval: Duration::from_secs(60),
+    };
+    let reader = ReadOnlyLake::open(&url, newest, &CatalogOptions::default())
+        .await
+        .unwrap();
+    let seen = reader.snapshot().await.unwrap();
+    assert!(seen.table("main", "t").await.unwrap().is_some());
+    create_table(&writer, "u").await;
+    assert!(seen.table("main", "u").await.unwrap().is_none());
+    assert_eq!(writer.snapshot().await.unwrap().id(), 2);
+    writer.close().await.unwrap();
 }
 
 #[tokio::test]
