@@ -19,6 +19,8 @@ enum What {
     Writers(Writers),
     /// Commits of the library: how many share a flush, and what history adds; beside bare SlateDB and RockLake's keys
     Commit(Commit),
+    /// A migration of a catalog with many file records, beside the same reads and writes alone and a plain rewrite
+    Migrate(Migrate),
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +60,13 @@ struct Writers {
     own_tables: bool,
 }
 
+#[derive(Debug, Args)]
+struct Migrate {
+    /// File records in the catalog
+    #[arg(long, default_value_t = 1_000_000)]
+    files: u64,
+}
+
 /// Runs the criterion benchmarks, or compares catalogs.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
@@ -71,6 +80,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             let bench = ["bench", "--package", "moraine-commit", "--bench", "commits", "--"];
             let mut cargo = steps::cargo(&bench);
             steps::run("commits of the library", cargo.arg(commit.shorter.to_string()))
+        }
+        Some(What::Migrate(migrate)) => {
+            let mut cargo = steps::cargo(&[
+                "run",
+                "--release",
+                "--package",
+                "moraine-migrate",
+                "--example",
+                "bench_migrate",
+            ]);
+            cargo.arg("--").arg(migrate.files.to_string());
+            steps::run("a migration beside plain reads and writes", &mut cargo)
         }
     }
 }

@@ -5,6 +5,7 @@ mod ci;
 mod clients;
 mod conformance;
 mod golden;
+mod migrations;
 mod python;
 mod quickstart;
 mod steps;
@@ -34,6 +35,10 @@ enum Command {
     Conformance(conformance::Options),
     /// Try clients of DuckLake other than DuckDB, installed from their registries, against a moraine server
     Clients(clients::Options),
+    /// Run the whole migration matrix: stores of every format, with a stop at every batch and at every write
+    MigrateTest(migrations::MatrixOptions),
+    /// Have crate `moraine` 0.7.0 write a lake, migrate it, and compare every row of every table
+    Interop(migrations::InteropOptions),
     /// Write the golden vectors under tests/golden, or compare them
     Golden(golden::Options),
     /// Run the criterion benchmarks, or compare catalogs from a DuckDB client's side
@@ -47,6 +52,8 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Conformance(options) => conformance::run(&options),
         Command::Clients(options) => clients::run(&options),
+        Command::MigrateTest(options) => migrations::matrix(&options),
+        Command::Interop(options) => migrations::interop(&options),
         Command::Golden(options) => golden::run(&options),
         Command::Bench(options) => bench::run(&options),
     };

@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Bring a store of an older format to the newest, or go on with a migration that was interrupted
     ///
     /// First looks at every record, and refuses a store that is damaged or of a format it does not know, leaving it as it
-    /// is. Then opens the store as its one writer, so a server that runs on it is shut out: end it first. Until the
+    /// is. Then opens the store as its one writer; where a server has it open, it says so and does nothing. Until the
     /// migration is done every reader and writer refuses the store; whatever interrupts it, run the same command again.
     /// There is no way back, but --checkpoint keeps the state before.
     Migrate(MigrateArguments),
@@ -76,6 +76,12 @@ pub(crate) enum Command {
     /// as long as DuckLake's clean-up does not delete them.
     #[command(subcommand)]
     Checkpoint(CheckpointCommand),
+
+    /// Drop indexes that other software made, with their entries
+    ///
+    /// Entries are not kept up to date here, so while a table has such an index its rows cannot change. Opens the lake as its
+    /// one writer; where a server has it open, it says so and does nothing.
+    DropIndex(DropIndexArguments),
 }
 
 /// What can be done with checkpoints.
@@ -232,6 +238,10 @@ pub(crate) struct MigrateArguments {
     /// Migrate every store below the URL, one after the other
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// Do not ask whether a server has the store open, and shut it out if one has
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 /// Arguments of `moraine check`.
@@ -274,6 +284,21 @@ pub(crate) struct InspectOptions {
     /// Show the bytes of keys and values too, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
+}
+
+/// Arguments of `moraine drop-index`.
+#[derive(Debug, Args)]
+pub(crate) struct DropIndexArguments {
+    #[arg(value_name = "URL", help = "The lake's URL, or a place with one lake below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    /// The indexes' names
+    #[arg(value_name = "INDEX", required = true)]
+    pub(crate) names: Vec<String>,
+
+    /// Do not ask whether a server has the lake open, and shut it out if one has
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 fn filter(text: &str) -> Result<EnvFilter, String> {

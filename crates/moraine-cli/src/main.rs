@@ -5,6 +5,7 @@ mod arguments;
 mod attach;
 mod check;
 mod checkpoint;
+mod drop_index;
 mod flush;
 mod info;
 mod inspect;
@@ -49,6 +50,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Check(options) => return check::run(options).await,
             Command::Inspect(options) => inspect::run(options).await?,
             Command::Checkpoint(command) => checkpoint::run(command).await?,
+            Command::DropIndex(options) => drop_index::run(options).await?,
         }
         Ok(ExitCode::SUCCESS)
     })

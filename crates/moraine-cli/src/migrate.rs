@@ -37,6 +37,7 @@ pub(crate) async fn run(arguments: MigrateArguments) -> anyhow::Result<()> {
     let options = MigrateOptions {
         dry_run: arguments.dry_run,
         checkpoint: arguments.checkpoint,
+        ask_for_server: !arguments.take_over,
         ..MigrateOptions::default()
     };
     for url in urls {

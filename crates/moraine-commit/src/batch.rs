@@ -19,6 +19,7 @@ use crate::derive::{self, Pair};
 use crate::error::CommitFailure;
 use crate::flush_check::{self, FileChanges};
 use crate::genesis;
+use crate::indexes::{self, IndexChanges, IndexMemory};
 use crate::snapshot::{self, Deletions};
 use crate::transaction::Staged;
 use crate::validate;
@@ -37,6 +38,7 @@ struct Touched {
     schema_versions: BTreeSet<(u64, u64)>,
     deletions: Deletions,
     data_files: FileChanges,
+    index_changes: IndexChanges,
     /// Whether the batch removes snapshots.
     expires_snapshots: bool,
 }
@@ -53,6 +55,7 @@ pub(crate) async fn finish(
     mut staging: Staging,
     premise: Option<&HeadValue>,
     staged: Staged,
+    indexes: &IndexMemory,
 ) -> Result<WriteSet, CommitFailure> {
     validate::staged(&staged, staging.writes())?;
     let mut touched = touched(&staging).await?;
@@ -62,6 +65,19 @@ pub(crate) async fn finish(
         Some(_) if touched.expires_snapshots => {}
         Some(minted) => flush_check::check(minted.snapshot_id, &staged.drained, &touched.data_files)?,
     }
+    let made = staged
+        .changes
+        .as_ref()
+        .and_then(|changes| changes.changes_made.as_deref());
+    let minted = staged
+        .snapshot
+        .as_ref()
+        .map(|minted| (minted.snapshot_id, made.unwrap_or_default()));
+    touched
+        .index_changes
+        .removed_tables
+        .clone_from(&touched.removed_tables);
+    indexes::keep(&mut staging, indexes, &touched.index_changes, minted).await?;
     for table_id in std::mem::take(&mut touched.removed_tables) {
         if is_gone(&staging, table_id).await? {
             moraine_inline::drop_table(&mut staging, table_id).await?;
@@ -95,6 +111,10 @@ async fn touched(staging: &Staging) -> Result<Touched, CommitFailure> {
             Key::History(HistoryKey { entity, .. }) => touch_history(&mut touched, &entity, change.as_ref()),
             Key::Inline(InlineKey::RowTombstone(_) | InlineKey::Live(InlineOperation::FileDelete(_))) => {
                 touched.deletions.inlined |= change.is_some();
+                touch_rows(&mut touched, &key, change.as_ref());
+            }
+            Key::Inline(InlineKey::Live(InlineOperation::Insert(_))) => {
+                touch_rows(&mut touched, &key, change.as_ref())
             }
             Key::Snapshot(_) => touched.expires_snapshots |= change.is_none(),
             Key::SchemaVersion(key) if change.is_some() => {
@@ -121,6 +141,7 @@ async fn touch_entity(
             touched.tables.push(pair(staging, key, change).await?);
         }
         EntityKey::DeleteFile(key) => {
+            touched.index_changes.rows.insert(key.table_id);
             let pair = pair(staging, key, change).await?;
             if let (None, Some(new)) = (&pair.old, &pair.new) {
                 touched
@@ -131,6 +152,7 @@ async fn touch_entity(
             touched.delete_files.push(pair);
         }
         EntityKey::DataFile(key) => {
+            touched.index_changes.rows.insert(key.table_id);
             let pair = pair(staging, key, change).await?;
             let DataFileKey {
                 table_id,
@@ -145,7 +167,13 @@ async fn touch_entity(
                 _ => {}
             }
         }
-        EntityKey::Column(key) if change.is_some() => touch_column(touched, &key),
+        EntityKey::Index(_) => touched.index_changes.definitions = true,
+        EntityKey::Column(key) => {
+            if change.is_some() {
+                touch_column(touched, &key);
+            }
+            touched.index_changes.columns.insert(key);
+        }
         EntityKey::Macro(key) => {
             if let Some(value) = decode::<MacroKey>(&key, change)? {
                 validate::macro_value(&value)?;
@@ -159,6 +187,19 @@ async fn touch_entity(
         _ => {}
     }
     Ok(())
+}
+
+/// Inlined rows that come or end.
+fn touch_rows(touched: &mut Touched, key: &Key, change: Option<&Bytes>) {
+    let table_id = match key {
+        Key::Inline(InlineKey::RowTombstone(key)) => key.table_id,
+        Key::Inline(InlineKey::Live(InlineOperation::FileDelete(key))) => key.table_id,
+        Key::Inline(InlineKey::Live(InlineOperation::Insert(key))) => key.table_id,
+        _ => return,
+    };
+    if change.is_some() {
+        touched.index_changes.rows.insert(table_id);
+    }
 }
 
 fn touch_history(touched: &mut Touched, entity: &EntityKey, change: Option<&Bytes>) {

@@ -11,6 +11,7 @@ use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store
 
 use crate::claims::Claims;
 use crate::error::{CatalogError, StageError};
+use crate::indexes::IndexMemory;
 use crate::slot::{Hold, Slot};
 use crate::transaction::CatalogTransaction;
 
@@ -103,6 +104,8 @@ pub struct Catalog {
     writer_epoch: Option<u64>,
     /// Which chunk directories of inlined tables are complete.
     directories: Arc<Directories>,
+    /// What is known of indexes.
+    indexes: IndexMemory,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
     unmigrated_head: StdMutex<Option<HeadValue>>,
 }
@@ -149,6 +152,7 @@ impl Catalog {
             batch_bytes_max: options.batch_bytes_max,
             claims: Claims::default(),
             directories: Arc::new(Directories::default()),
+            indexes: IndexMemory::default(),
             unmigrated_head: StdMutex::new(None),
         })
     }
@@ -213,6 +217,11 @@ impl Catalog {
     /// The inlined rows that open transactions remove.
     pub(crate) fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// What is remembered of indexes.
+    pub(crate) fn indexes(&self) -> &IndexMemory {
+        &self.indexes
     }
 
     /// What is remembered of the chunk directories.

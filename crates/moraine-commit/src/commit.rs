@@ -69,7 +69,7 @@ pub(crate) async fn run(
     let work = async move {
         let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
         let base = Arc::clone(staging.base());
-        let writes = batch::finish(staging, premise.as_ref(), staged).await?;
+        let writes = batch::finish(staging, premise.as_ref(), staged, catalog.indexes()).await?;
         catalog.check_batch_bytes(writes.bytes())?;
         let batch = Batch {
             base,

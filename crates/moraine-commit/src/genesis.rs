@@ -102,7 +102,7 @@ impl Catalog {
     }
 }
 
-fn begin_failure(error: CatalogError) -> CommitFailure {
+pub(crate) fn begin_failure(error: CatalogError) -> CommitFailure {
     match error {
         CatalogError::Read(error) => error.into(),
         error => StageError::Constraint {

@@ -81,10 +81,12 @@ mod claims;
 mod commit;
 pub mod conflicts;
 mod derive;
+mod drop_index;
 mod error;
 pub mod flush;
 mod flush_check;
 mod genesis;
+mod indexes;
 mod inline_rules;
 pub mod lake;
 mod premise;
@@ -106,6 +108,7 @@ pub use catalog::{
 pub use change::{Change, InlineChange, SnapshotChanges};
 pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};
 pub use commit::Committed;
+pub use drop_index::DroppedIndexes;
 pub use error::{CatalogError, CommitFailure, StageError};
 pub use transaction::{CatalogTransaction, TransactionSavepoint};
 

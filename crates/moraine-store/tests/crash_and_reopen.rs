@@ -161,8 +161,10 @@ async fn closing_takes_bounded_time_after_many_batches_in_every_subspace() {
     let store = open(&url(folder.path()), &OpenOptions::create()).await.unwrap();
     put(store.as_ref(), &genesis(12)).await.unwrap();
     for number in 0..50 {
-        let batch: Records = (2..12)
+        // System records of no known kind are refused at opening; the head is overwritten as it is by every batch.
+        let batch: Records = (3..12)
             .map(|subspace| (key(subspace, number), Bytes::from(vec![7; 4096])))
+            .chain([genesis(12).remove(1)])
             .collect();
         put(store.as_ref(), &batch).await.unwrap();
     }
@@ -170,5 +172,5 @@ async fn closing_takes_bounded_time_after_many_batches_in_every_subspace() {
     store.close().await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     let store = open(&url(folder.path()), &OpenOptions::default()).await.unwrap();
-    assert_eq!(newest(&store).await.unwrap().len(), 504);
+    assert_eq!(newest(&store).await.unwrap().len(), 454);
 }

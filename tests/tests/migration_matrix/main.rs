@@ -10,8 +10,14 @@
     clippy::needless_pass_by_value
 )]
 
+mod as_they_are;
 mod bytes;
+mod damages;
+mod fixtures;
+mod interop;
 mod lake;
+mod readers;
+mod rows;
 #[allow(dead_code)]
 #[path = "../crash_images/stopping_store.rs"]
 mod stopping_store;

@@ -3,13 +3,17 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use moraine_migrate::units::{MigrateError, MigrateOptions, Progress, Unobserved, migrate_on, migrate_store};
-use moraine_store::{FormatState, OpenError, OpenOptions, SlateStore, Store, check_format};
+use moraine_migrate::units::{
+    MigrateError, MigrateOptions, Progress, Unobserved, migrate, migrate_on, migrate_store,
+};
+use moraine_store::{
+    FormatState, OpenError, OpenOptions, SlateStore, Store, StoreUrl, check_format, open, open_reader,
+};
 use object_store::memory::InMemory;
 
 use crate::lake::{self, LARGE, SMALL, Size, TINY};
 use crate::stopping_store::{Fault, StoppingStore};
-use crate::stores::{PREFIX, check_migrated, in_memory, in_object_store};
+use crate::stores::{PREFIX, check_migrated, in_memory, in_object_store, load};
 use crate::{FORMATS, NEWEST, whole};
 
 /// Small batches, so that there are many places to stop at.
@@ -170,5 +174,70 @@ async fn an_object_store_that_stops_at_any_write_is_made_good_by_the_next_run() 
     }
     for format in FORMATS {
         stop_at_every_write(format, SMALL, 64).await;
+    }
+}
+
+/// Which store a child process migrates, and after how many batches it dies.
+const CHILD_STORE: &str = "MORAINE_CHILD_STORE";
+const CHILD_BATCHES: &str = "MORAINE_CHILD_BATCHES";
+
+fn in_folder(folder: &std::path::Path) -> StoreUrl {
+    folder.to_str().unwrap().parse().unwrap()
+}
+
+/// Does nothing but when [`die_after`] runs it.
+#[tokio::test]
+async fn a_child_process_migrates_until_it_dies() {
+    let (Ok(store), Ok(batches)) = (std::env::var(CHILD_STORE), std::env::var(CHILD_BATCHES)) else {
+        return;
+    };
+    let mut stop = stop_after(batches.parse().unwrap());
+    let mut die = |progress: &Progress| {
+        if stop(progress).is_break() {
+            std::process::abort();
+        }
+        ControlFlow::Continue(())
+    };
+    migrate(&store.parse().unwrap(), &options(16), &mut die)
+        .await
+        .unwrap();
+}
+
+/// Whether a process that migrates the store died after so many batches; else it was done before.
+fn die_after(folder: &std::path::Path, batches: u64) -> bool {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "stops::a_child_process_migrates_until_it_dies"])
+        .env(CHILD_STORE, folder)
+        .env(CHILD_BATCHES, batches.to_string())
+        .output()
+        .unwrap();
+    !child.status.success()
+}
+
+#[tokio::test]
+async fn a_process_that_dies_is_made_good_by_another_one() {
+    let formats: Vec<u64> = if whole() { FORMATS.collect() } else { vec![8] };
+    for format in formats {
+        let folder = tempfile::tempdir().unwrap();
+        let url = in_folder(folder.path());
+        let store = open(&url, &OpenOptions::create()).await.unwrap();
+        load(store.as_ref(), &lake::records(format, format, SMALL)).await;
+        store.close().await.unwrap();
+        // Each process comes a little further than the one before, and dies again.
+        let mut deaths = 0;
+        while die_after(folder.path(), 2 + deaths * 3) {
+            deaths += 1;
+            let refused = open_reader(&url, &OpenOptions::default()).await;
+            if let Err(error) = refused {
+                assert!(
+                    matches!(error, OpenError::MidMigration { .. } | OpenError::Older { .. }),
+                    "{error}"
+                );
+            }
+        }
+        assert!(deaths > 1, "{deaths} deaths");
+        let store = open(&url, &OpenOptions::default()).await.unwrap();
+        check_migrated(store.as_ref(), format, SMALL).await.unwrap();
+        store.close().await.unwrap();
     }
 }

@@ -12,6 +12,14 @@ pub enum MigrateError {
     /// The store could not be opened, or is not one that this version may write.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A server has the store open.
+    #[error(
+        "a server has {url} open, and a migration would shut it out: end it first; --take-over migrates all the same"
+    )]
+    Served {
+        /// The store.
+        url: String,
+    },
     /// There is a store without a lake in it.
     #[error(
         "there is no lake in this store yet, so there is nothing to migrate; `moraine serve` makes lakes of the newest format"

@@ -17,8 +17,10 @@ mod survey;
 mod writer;
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use moraine_keys::HeadKey;
+use moraine_store::checkpoints::is_served;
 use moraine_store::{OpenOptions, Read, ReadExt, SlateReader, SlateStore, Store, StoreUrl};
 
 pub use error::MigrateError;
@@ -28,9 +30,6 @@ use plan::Plan;
 use run::{Run, walks};
 use survey::{Survey, survey};
 use writer::Writer;
-
-/// The name of checkpoints that are made before a migration.
-pub const CHECKPOINT_NAME: &str = "before moraine migrate";
 
 /// Records that one batch goes through, unless told otherwise.
 pub const BATCH_RECORDS_DEFAULT: usize = 2048;
@@ -42,6 +41,9 @@ pub struct MigrateOptions {
     pub dry_run: bool,
     /// Whether to make a checkpoint of the database before anything is changed. It is kept. Default: no.
     pub checkpoint: bool,
+    /// Whether to refuse a store that a server has open, rather than shut it out; asking takes some seconds, and is done
+    /// once the look has found nothing wrong. Default: no.
+    pub ask_for_server: bool,
     /// Records that one batch goes through at most; a batch writes about 1 MiB at most, too. At least 1.
     pub batch_records: usize,
     /// How the store is opened.
@@ -53,6 +55,7 @@ impl Default for MigrateOptions {
         MigrateOptions {
             dry_run: false,
             checkpoint: false,
+            ask_for_server: false,
             batch_records: BATCH_RECORDS_DEFAULT,
             store: OpenOptions::default(),
         }
@@ -111,13 +114,16 @@ pub async fn migrate(
     match look(&reader, options, observer).await? {
         Looked::Done(report) => Ok(report),
         Looked::Go(survey) => {
+            if options.ask_for_server && is_served(url, &options.store).await? {
+                return Err(MigrateError::Served { url: url.to_string() });
+            }
             let store = moraine_store::open_ungated(url, &options.store).await?;
             take(store, survey, options, observer).await
         }
     }
 }
 
-/// [`migrate`] on an object store of the caller's, below `prefix`.
+/// [`migrate`] on an object store of the caller's, below `prefix`; no server is asked for.
 ///
 /// # Errors
 /// See [`MigrateError`].
@@ -220,7 +226,13 @@ async fn run_taken(
     drop(view);
     let mut checkpoint = None;
     if options.checkpoint && !plan.is_empty() {
-        checkpoint = Some(store.create_checkpoint(CHECKPOINT_NAME, None).await?);
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!(
+            "before-migration-from-{}-at-{}",
+            plan.stamped,
+            since_1970.as_secs()
+        );
+        checkpoint = Some(store.create_checkpoint(&name, None).await?);
     }
     let mut report = run_plan(store, &plan, &survey, options, observer).await?;
     report.checkpoint = checkpoint;

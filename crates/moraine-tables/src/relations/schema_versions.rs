@@ -1,11 +1,12 @@
 //! `ducklake_schema_versions`: one record per table and begin snapshot, both only in the key.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use moraine_codec::Record;
-use moraine_codec::proto::SchemaVersionValue;
+use moraine_codec::format::Format;
+use moraine_codec::proto::{DataFileValue, SchemaVersionValue};
 use moraine_commit::{CatalogTransaction, Change};
-use moraine_keys::{Key, Kind, SchemaVersionKey};
+use moraine_keys::{DataFileKey, FormatKey, History, Key, Kind, SchemaVersionKey, SnapshotKey};
 use moraine_store::{ReadExt, Staging};
 
 use crate::cell::{CellError, noting_null, read_cell, show_id, take_id, take_key};
@@ -33,7 +34,12 @@ pub(crate) async fn scan(
     let plan: Plan<SchemaVersionKey> = leading_plan(&ids);
     let mut source = RecordSource::new(plan);
     let mut rows = Vec::new();
-    while let Some((key, record)) = source.next(read).await? {
+    let mut derived = missing_rows(read).await?.into_iter();
+    loop {
+        let stored = source.next(read).await?;
+        let Some((key, record)) = stored.or_else(|| derived.next()) else {
+            break;
+        };
         let address = RowAddress(Place::Record(key.to_key()));
         if filter
             .addresses()
@@ -52,6 +58,65 @@ pub(crate) async fn scan(
         rows.push(([key.begin_snapshot, key.table_id, 0], Row { values, address }));
     }
     Ok(Sorted::new(rows))
+}
+
+/// Rows that older software kept within its snapshots, or lost when they expired; from the format on that has all
+/// directories, its migration has written them. A planner of compactions that finds no row for a file gives up, so a table
+/// whose oldest file is older than all its rows gets one for that file.
+async fn missing_rows(read: &Staging) -> Result<Vec<(SchemaVersionKey, SchemaVersionValue)>, TableError> {
+    let stamp = read.value(&FormatKey).await?;
+    if stamp.is_none_or(|stamp| stamp.format_version >= Format::DeleteTargetDirectory.number()) {
+        return Ok(Vec::new());
+    }
+    let mut stored: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for (key, value) in read.records::<SchemaVersionKey>(SchemaVersionKey::scan()).await? {
+        stored.insert((key.table_id, key.begin_snapshot), value.schema_version);
+    }
+    let mut all = stored.clone();
+    let mut newest = 0;
+    let mut snapshots = read.record_scan::<SnapshotKey>(SnapshotKey::scan()).await?;
+    while let Some((_, snapshot)) = snapshots.next().await? {
+        newest = snapshot.schema_version;
+        for table_id in &snapshot.schema_changed_table_ids {
+            all.entry((*table_id, snapshot.snapshot_id))
+                .or_insert(snapshot.schema_version);
+        }
+    }
+    let mut oldest_files: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut note = |file: &DataFileValue| {
+        let oldest = oldest_files.entry(file.table_id).or_insert(file.begin_snapshot);
+        *oldest = file.begin_snapshot.min(*oldest);
+    };
+    let mut files = read.record_scan::<DataFileKey>(DataFileKey::scan()).await?;
+    while let Some((_, file)) = files.next().await? {
+        note(&file);
+    }
+    let mut ended = read
+        .record_scan::<History<DataFileKey>>(History::<DataFileKey>::scan())
+        .await?;
+    while let Some((_, file)) = ended.next().await? {
+        note(&file);
+    }
+    for (table_id, oldest) in oldest_files {
+        let first = all.range((table_id, 0)..=(table_id, u64::MAX)).next();
+        let first = first.map(|((_, begin), version)| (*begin, *version));
+        if first.is_none_or(|(begin, _)| begin > oldest) {
+            all.insert((table_id, oldest), first.map_or(newest, |(_, version)| version));
+        }
+    }
+    let missing = all.into_iter().filter(|(row, _)| !stored.contains_key(row));
+    let row = |((table_id, begin_snapshot), schema_version)| {
+        let key = SchemaVersionKey {
+            table_id,
+            begin_snapshot,
+        };
+        let value = SchemaVersionValue {
+            schema_version,
+            ..SchemaVersionValue::default()
+        };
+        (key, value)
+    };
+    Ok(missing.map(row).collect())
 }
 
 fn cell(key: &SchemaVersionKey, record: &SchemaVersionValue, column: usize) -> Result<Value, CellError> {
