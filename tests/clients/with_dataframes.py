@@ -1,9 +1,8 @@
 """ducklake-dataframe: Polars and Pandas without DuckDB; it speaks SQL to the catalog, through psycopg2."""
 
-from support import equal, needs_queries, rows
+from support import equal, rows
 
 
-@needs_queries
 def polars_reads(lake):
     """What DuckDB wrote: files, deleted rows, inlined rows, other versions."""
     import ducklake_polars
@@ -21,7 +20,6 @@ def polars_reads(lake):
     equal(ducklake_polars.read_ducklake(lake.keywords(), "t", snapshot_version=before).height, 1001)
 
 
-@needs_queries
 def polars_writes(lake):
     """Tables, appends, deletes, updates and columns that DuckDB then reads."""
     import ducklake_polars

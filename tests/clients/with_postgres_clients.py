@@ -1,11 +1,12 @@
-"""Clients that know nothing of DuckLake: psql, and SQLAlchemy on psycopg2."""
+"""Clients that know nothing of DuckLake: psql, pg_dump, and SQLAlchemy on psycopg2."""
 
 import os
 import subprocess
 
-from support import Absent, equal, needs_queries, rows
+from support import Absent, equal, rows
 
 PSQL_SECONDS_MAX = 30
+PG_DUMP_SECONDS_MAX = 120
 
 
 def psql(lake, *commands):
@@ -53,6 +54,61 @@ def psql_describes(lake):
     equal(len([line for line in columns if line.count("|") == 4]), 8)
 
 
+def psql_lists(lake):
+    """The lists that psql has of everything, most of which no lake has."""
+    lake.duckdb().execute("CREATE TABLE t(i INTEGER)")
+    details = psql(lake, "\\d+ ducklake_snapshot")
+    assert any("PRIMARY KEY, btree (snapshot_id)" in line for line in details), details
+    equal(psql(lake, "\\dn"), ["public|moraine"])
+    equal(psql(lake, "\\di")[0].split("|")[1:3], ["ducklake_data_file_pkey", "index"])
+    assert len(psql(lake, "\\z")) >= 28
+    equal(psql(lake, "\\du")[0].split("|")[0], "moraine")
+    equal(psql(lake, "\\l")[0].split("|")[:3], [lake.name, "moraine", "UTF8"])
+    for nothing in ("\\dv", "\\ds", "\\df", "\\dx", "\\dT", "\\dD", "\\dy", "\\dRp", "\\dX", "\\dE", "\\ddp", "\\da", "\\dc", "\\dO"):
+        equal(psql(lake, nothing), [])
+
+
+def pg_dump(lake, *options):
+    """What pg_dump writes of a lake."""
+    try:
+        done = subprocess.run(
+            ["pg_dump", *options, lake.url()], capture_output=True, text=True, timeout=PG_DUMP_SECONDS_MAX
+        )
+    except FileNotFoundError:
+        raise Absent("pg_dump is not installed") from None
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def copied(dump):
+    """The rows of each table of a dump, as COPY writes them."""
+    tables, rows_of = {}, None
+    for line in dump.splitlines():
+        if line.startswith("COPY "):
+            rows_of = tables.setdefault(line.split()[1].removeprefix("public."), [])
+        elif line == "\\.":
+            rows_of = None
+        elif rows_of is not None:
+            rows_of.append(line)
+    return tables
+
+
+def pg_dump_dumps(lake):
+    """A dump has every table, its key and its rows as the server shows them."""
+    duckdb = lake.duckdb()
+    duckdb.execute("CREATE TABLE t(i INTEGER, s VARCHAR)")
+    duckdb.execute("INSERT INTO t VALUES (1, 'a\tb'), (2, NULL), (3, '\\.')")
+    duckdb.execute("COMMENT ON TABLE t IS 'it''s a \\ comment'")
+    tables = copied(pg_dump(lake, "--data-only"))
+    names = [line.split("|")[1] for line in psql(lake, "\\dt")]
+    equal(sorted(tables), sorted(names))
+    for name in names:
+        equal(tables[name], psql(lake, f"\\copy {name} to stdout"))
+    schema = pg_dump(lake, "--schema-only")
+    equal(schema.count("CREATE TABLE public."), len(names))
+    assert "ADD CONSTRAINT ducklake_snapshot_pkey PRIMARY KEY (snapshot_id);" in schema, schema
+
+
 def sqlalchemy_tables(lake):
     """Selects with bound parameters and an insert, as Core writes them, in transactions of their own."""
     import sqlalchemy
@@ -85,7 +141,6 @@ def sqlalchemy_tables(lake):
     equal(found, [("7MB",)])
 
 
-@needs_queries
 def sqlalchemy_inspects(lake):
     """Tables and columns by SQLAlchemy's inspector, and a table that it reflects."""
     import sqlalchemy
@@ -94,10 +149,21 @@ def sqlalchemy_inspects(lake):
     engine = sqlalchemy.create_engine(lake.url("postgresql+psycopg2"))
     inspector = sqlalchemy.inspect(engine)
     assert "ducklake_table" in inspector.get_table_names(), inspector.get_table_names()
+    equal((inspector.has_table("ducklake_table"), inspector.has_table("nothing")), (True, False))
+    columns = {column["name"]: column for column in inspector.get_columns("ducklake_snapshot")}
+    equal(str(columns["snapshot_id"]["type"]), "BIGINT")
+    equal([name for name, column in columns.items() if not column["nullable"]], ["snapshot_id"])
+    equal(inspector.get_pk_constraint("ducklake_snapshot")["constrained_columns"], ["snapshot_id"])
+    for nothing in (inspector.get_foreign_keys, inspector.get_indexes, inspector.get_unique_constraints):
+        equal(nothing("ducklake_snapshot"), [])
+    equal((inspector.get_view_names(), inspector.get_sequence_names(), inspector.get_enums()), ([], [], []))
+    whole = sqlalchemy.MetaData()
+    whole.reflect(engine)
+    equal(sorted(whole.tables), sorted(inspector.get_table_names()))
     table = sqlalchemy.Table("ducklake_table", sqlalchemy.MetaData(), autoload_with=engine)
     with engine.connect() as connection:
         equal([row.table_name for row in connection.execute(sqlalchemy.select(table))], ["t"])
     engine.dispose()
 
 
-SESSIONS = [psql_copies, psql_describes, sqlalchemy_tables, sqlalchemy_inspects]
+SESSIONS = [psql_copies, psql_describes, psql_lists, pg_dump_dumps, sqlalchemy_tables, sqlalchemy_inspects]

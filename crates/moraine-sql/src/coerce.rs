@@ -13,38 +13,46 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition,
 };
-use moraine_tables::ColumnType;
+use moraine_tables::{ColumnType, Numeric};
 
+use crate::calls;
 use crate::dialect::{is_unknown, typed_literal};
+use crate::emptiness;
 use crate::error::QueryError;
 use crate::functions::{self, SessionFacts};
-use crate::types::SqlType;
+use crate::types::{SqlType, TRIMMED_NUMERIC};
 
 /// The digits a sum of `BIGINT` can have.
 const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
 /// Gives a plan's expressions Postgres's meaning.
 pub(crate) fn apply(plan: LogicalPlan, facts: &Arc<SessionFacts>) -> Result<LogicalPlan> {
-    let transformed = narrow(plan)?.transform_up_with_subqueries(|node| {
-        let mut schema = merge_schema(&node.inputs());
-        if let LogicalPlan::TableScan(scan) = &node {
-            let source = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
-            schema.merge(&source);
-        }
-        let preserver = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = preserver.save(&expr);
-            let rewritten = expr.transform_up(|expr| rewrite(expr, &schema, facts))?;
-            if rewritten.transformed {
-                Ok(Transformed::yes(name.restore(rewritten.data)))
-            } else {
-                Ok(Transformed::no(rewritten.data))
+    let transformed =
+        narrow(emptiness::without_empty_tables(plan)?)?.transform_up_with_subqueries(|node| {
+            let mut schema = merge_schema(&node.inputs());
+            if let LogicalPlan::TableScan(scan) = &node {
+                let source =
+                    DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+                schema.merge(&source);
             }
-        })?
-        .map_data(LogicalPlan::recompute_schema)
-    })?;
+            let preserver = NamePreserver::new(&node);
+            let sorts = matches!(node, LogicalPlan::Sort(_));
+            node.map_expressions(|expr| {
+                let name = preserver.save(&expr);
+                let mut rewritten = expr.transform_up(|expr| rewrite(expr, &schema, facts))?;
+                if sorts {
+                    rewritten.data = calls::sorted_by(rewritten.data, &schema)?;
+                }
+                if rewritten.transformed {
+                    Ok(Transformed::yes(name.restore(rewritten.data)))
+                } else {
+                    Ok(Transformed::no(rewritten.data))
+                }
+            })?
+            .map_data(LogicalPlan::recompute_schema)
+        })?;
     Ok(transformed.data)
 }
 
@@ -56,8 +64,8 @@ fn rewrite(expr: Expr, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<T
         Expr::InSubquery(subquery) => in_subquery(subquery),
         Expr::AggregateFunction(function) => sum(function, schema),
         Expr::WindowFunction(function) => window_sum(*function, schema),
-        Expr::ScalarFunction(function) => timezone(function, schema),
-        Expr::BinaryExpr(binary) => arithmetic(binary, schema),
+        Expr::ScalarFunction(function) => calls::call(function, schema),
+        Expr::BinaryExpr(binary) => calls::operator(binary, schema),
         other => Ok(Transformed::no(other)),
     }
 }
@@ -106,15 +114,6 @@ fn in_subquery(subquery: InSubquery) -> Result<Transformed<Expr>> {
         subquery,
         negated,
     })))
-}
-
-/// Arithmetic that fails where Postgres's does.
-fn arithmetic(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let (left, right) = (binary.left.get_type(schema)?, binary.right.get_type(schema)?);
-    match functions::checked(binary.op, &left, &right) {
-        Some(function) => Ok(Transformed::yes(function.call(vec![*binary.left, *binary.right]))),
-        None => Ok(Transformed::no(Expr::BinaryExpr(binary))),
-    }
 }
 
 /// `x = ANY (array)` over an array that is known by now as a list of its elements, which the tables can look up.
@@ -232,22 +231,6 @@ fn window_sum(mut function: WindowFunction, schema: &DFSchema) -> Result<Transfo
     })
 }
 
-/// `AT TIME ZONE` takes an instant out of its zone, or puts a local time into one.
-fn timezone(function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    if function.func.name() != "timezone" {
-        return Ok(Transformed::no(Expr::ScalarFunction(function)));
-    }
-    let local = match function.args.get(1) {
-        Some(time) => matches!(time.get_type(schema)?, DataType::Timestamp(_, None)),
-        None => false,
-    };
-    if local {
-        let zoned = functions::timezone(ColumnType::TimestampTz);
-        return Ok(Transformed::yes(zoned.call(function.args)));
-    }
-    Ok(Transformed::no(Expr::ScalarFunction(function)))
-}
-
 fn widen(arguments: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     for argument in arguments {
@@ -274,6 +257,8 @@ fn cast(cast: Cast, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<Tran
         SqlType::Oid if from_text => functions::parse(SqlType::Oid),
         SqlType::Array(_) | SqlType::Vector(_) if from_text => functions::parse(into),
         SqlType::Array(_) | SqlType::Vector(_) => return Ok(Transformed::no(Expr::Cast(cast))),
+        SqlType::Numeric => return Ok(Transformed::yes(plain_numeric(cast, from.data_type()))),
+        SqlType::Json | SqlType::Jsonb if from_text => functions::json_of_text(into == SqlType::Jsonb),
         into if from_text && into.column_type() != ColumnType::Text => functions::parse(into),
         into if into.column_type() == ColumnType::Text => match SqlType::of_field(&from) {
             Ok(SqlType::RegClass) => functions::regclass_text(facts),
@@ -296,6 +281,31 @@ fn cast(cast: Cast, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<Tran
         _ => return Ok(Transformed::no(Expr::Cast(cast))),
     };
     Ok(Transformed::yes(function.call(vec![*cast.expr])))
+}
+
+/// `x::numeric`: the digits that `x` has.
+fn plain_numeric(cast: Cast, from: &DataType) -> Expr {
+    let inner = *cast.expr;
+    let into = match from {
+        DataType::Decimal128(..) | DataType::Decimal256(..) => return inner,
+        integer if integer.is_integer() => DataType::Decimal128(20, 0),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = &inner
+                && let Some(number) = Numeric::parse(text.trim())
+            {
+                let literal = ScalarValue::Decimal128(Some(number.unscaled), 38, number.scale);
+                return Expr::Literal(literal, None);
+            }
+            let parsed = functions::parse(SqlType::Numeric).call(vec![inner]);
+            return Expr::Cast(Cast::new(Box::new(parsed), TRIMMED_NUMERIC));
+        }
+        _ => {
+            let text = functions::text_of().call(vec![inner]);
+            let parsed = functions::parse(SqlType::Numeric).call(vec![text]);
+            return Expr::Cast(Cast::new(Box::new(parsed), TRIMMED_NUMERIC));
+        }
+    };
+    Expr::Cast(Cast::new(Box::new(inner), into))
 }
 
 /// Whether Postgres writes values of the type in another way than Arrow.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use moraine_tables::ColumnType;
@@ -21,12 +21,6 @@ use crate::values;
 
 /// The schema of operators over whole arrays, which no query can write.
 pub(crate) const QUANTIFIED: &str = "\u{1}quantified";
-
-/// Digits of a numeric of which nothing is said: as many as fit on both sides of the point.
-const NUMERIC_PLAIN: ColumnType = ColumnType::Numeric {
-    precision: 38,
-    scale: 10,
-};
 
 /// Types by the names Postgres gives them.
 #[derive(Debug)]
@@ -59,7 +53,7 @@ fn named(sql_type: &SqlDataType) -> Option<SqlType> {
         SqlDataType::Float(_) => ColumnType::Float64,
         SqlDataType::Numeric(ExactNumberInfo::None)
         | SqlDataType::Decimal(ExactNumberInfo::None)
-        | SqlDataType::Dec(ExactNumberInfo::None) => NUMERIC_PLAIN,
+        | SqlDataType::Dec(ExactNumberInfo::None) => return Some(SqlType::Numeric),
         SqlDataType::Regclass => return Some(SqlType::RegClass),
         SqlDataType::Custom(name, _) => return custom(&name.to_string()),
         _ => return None,
@@ -122,7 +116,7 @@ fn custom(name: &str) -> Option<SqlType> {
         "timestamptz" => SqlType::Column(ColumnType::TimestampTz),
         "timestamp" => SqlType::Column(ColumnType::Timestamp),
         "timetz" => SqlType::Column(ColumnType::TimeTz),
-        "numeric" => SqlType::Column(NUMERIC_PLAIN),
+        "numeric" => SqlType::Numeric,
         "json" => SqlType::Json,
         "jsonb" => SqlType::Jsonb,
         "int2vector" => SqlType::Vector(Element::Column(ColumnType::Int16)),
@@ -196,6 +190,9 @@ impl ExprPlanner for UnknownOperands {
             expr.right = self.typed(expr.right, &beside(&expr.op, &field, false))?;
         }
         refuse_mixed(&expr, schema)?;
+        if let Some(scaled) = scaled_interval(&expr, schema) {
+            return Ok(PlannerResult::Planned(scaled));
+        }
         Ok(PlannerResult::Original(expr))
     }
 }
@@ -230,6 +227,29 @@ impl UnknownOperands {
         }
         typed_literal(expr, field)
     }
+}
+
+/// An interval times or over a number.
+fn scaled_interval(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (left, right) = (
+        expr.left.get_type(schema).ok()?,
+        expr.right.get_type(schema).ok()?,
+    );
+    let span = |data_type: &DataType| matches!(data_type, DataType::Interval(_));
+    let float = |expr: &Expr| Expr::Cast(Cast::new(Box::new(expr.clone()), DataType::Float64));
+    let (function, interval, number) = match expr.op {
+        BinaryOperator::Multiply if span(&left) && right.is_numeric() => {
+            (functions::interval_times(), &expr.left, &expr.right)
+        }
+        BinaryOperator::Multiply if left.is_numeric() && span(&right) => {
+            (functions::interval_times(), &expr.right, &expr.left)
+        }
+        BinaryOperator::Divide if span(&left) && right.is_numeric() => {
+            (functions::interval_over(), &expr.left, &expr.right)
+        }
+        _ => return None,
+    };
+    Some(function.call(vec![interval.clone(), float(number)]))
 }
 
 /// Postgres has no comparison of text with anything else, and neither coerces to the other.
@@ -299,7 +319,7 @@ pub(crate) fn typed_literal(expr: Expr, field: &FieldRef) -> Result<Expr> {
         return Ok(expr);
     }
     let parsed = match sql_type {
-        SqlType::Column(ColumnType::Numeric { .. }) => {
+        SqlType::Column(ColumnType::Numeric { .. }) | SqlType::Numeric => {
             // Beside a decimal a literal keeps the digits it has.
             let scale = text
                 .split_once('.')

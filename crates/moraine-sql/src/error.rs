@@ -216,6 +216,14 @@ fn of_arrow(error: &datafusion::arrow::error::ArrowError) -> QueryError {
         ArrowError::ArithmeticOverflow(detail) => QueryError::OutOfRange {
             detail: detail.clone(),
         },
+        ArrowError::CastError(detail) if detail.starts_with("Can't cast value") => QueryError::OutOfRange {
+            detail: out_of_range(detail),
+        },
+        ArrowError::InvalidArgumentError(detail) if detail.contains("too large to store in a Decimal") => {
+            QueryError::OutOfRange {
+                detail: "numeric field overflow".to_owned(),
+            }
+        }
         ArrowError::NotYetImplemented(detail) => QueryError::unsupported(detail),
         ArrowError::CastError(detail) | ArrowError::ParseError(detail) | ArrowError::ComputeError(detail) => {
             QueryError::Invalid {
@@ -239,11 +247,31 @@ fn of_arrow(error: &datafusion::arrow::error::ArrowError) -> QueryError {
     }
 }
 
+/// Arrow's words for a number that does not fit, as Postgres's.
+fn out_of_range(detail: &str) -> String {
+    let kind = match detail.rsplit(' ').next() {
+        Some("Int16") => "smallint",
+        Some("Int32") => "integer",
+        Some("Int64") => "bigint",
+        _ => return detail.to_owned(),
+    };
+    format!("{kind} out of range")
+}
+
+/// A function that is not there: one that Postgres has is refused, any other does not exist.
+fn without_function(name: &str) -> QueryError {
+    let bare = name.split('(').next().unwrap_or_default();
+    if bare == name && crate::functions::is_of_postgres(name) {
+        return QueryError::unsupported(format!("function {name}"));
+    }
+    QueryError::UndefinedFunction {
+        name: name.to_owned(),
+    }
+}
+
 fn of_plan(detail: &str) -> QueryError {
     if let Some(rest) = detail.strip_prefix("Invalid function '") {
-        return QueryError::UndefinedFunction {
-            name: rest.split('\'').next().unwrap_or_default().to_owned(),
-        };
+        return without_function(rest.split('\'').next().unwrap_or_default());
     }
     if let Some(at) = detail.find("No function matches the given name and argument types '") {
         let call = detail.get(at..).and_then(|rest| rest.split('\'').nth(1));

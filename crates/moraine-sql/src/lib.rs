@@ -13,9 +13,11 @@
 //! What it does not do as Postgres does: `avg` of integers is a double; `FOR UPDATE` is accepted and locks nothing, because
 //! transactions read at a pinned view and conflicts are found at commit; an array leaves as text.
 
+mod calls;
 mod catalog;
 mod coerce;
 mod dialect;
+mod emptiness;
 mod engine;
 mod error;
 mod functions;

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use datafusion::common::ParamValues;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableSource};
@@ -133,6 +134,15 @@ fn source(
                     .filter(|column| column.hidden)
                     .map(|column| column.name.clone()),
             );
+            if rows.is_empty() {
+                // The planner leaves out whatever depends on rows that are not there.
+                let fields: Vec<_> = columns
+                    .iter()
+                    .map(|column| column.sql_type.field(&column.name, true))
+                    .collect();
+                let nothing = EmptyTable::new(Arc::new(Schema::new(fields)));
+                return Ok(provider_as_source(Arc::new(nothing)));
+            }
             let batch = rows_batch(&columns, &kept, rows)?;
             let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
             Ok(provider_as_source(Arc::new(table)))

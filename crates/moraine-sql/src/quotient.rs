@@ -108,6 +108,18 @@ pub(crate) fn shown(unscaled: i256) -> Result<Numeric, QueryError> {
     })
 }
 
+/// A number without the zeros at the end of its fraction.
+pub(crate) fn trimmed(unscaled: i256, scale: i8) -> Result<Numeric, QueryError> {
+    let ten = i256::from_i128(10);
+    let (mut digits, mut scale) = (unscaled, scale);
+    while scale > 0 && digits.wrapping_rem(ten) == i256::ZERO {
+        digits = digits.wrapping_div(ten);
+        scale -= 1;
+    }
+    let unscaled = digits.to_i128().ok_or_else(too_large)?;
+    Ok(Numeric { unscaled, scale })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,10 @@ const TYPE_KEY: &str = "moraine.type";
 pub(crate) const UTC: &str = "+00:00";
 /// Bytes of a `timetz` in an Arrow array.
 pub(crate) const TIME_TZ_BYTES: i32 = 12;
+/// A numeric in a plan that came from another type: a client sees no zeros at its end.
+pub(crate) const TRIMMED_NUMERIC: DataType = DataType::Decimal256(NUMERIC_PRECISION, TRIMMED_SCALE);
+/// Its digits after the point.
+pub(crate) const TRIMMED_SCALE: i8 = 30;
 /// Digits of a numeric of which nothing is said, in a plan.
 pub(crate) const NUMERIC_PRECISION: u8 = 76;
 /// Its digits after the point, in a plan. A client is given as many as Postgres would give it.
@@ -197,7 +201,7 @@ impl SqlType {
                 precision: *precision,
                 scale: *scale,
             },
-            DataType::Decimal256(_, NUMERIC_SCALE) => return Ok(Self::Numeric),
+            DataType::Decimal256(_, NUMERIC_SCALE | TRIMMED_SCALE) => return Ok(Self::Numeric),
             DataType::Decimal256(_, scale) => ColumnType::Numeric {
                 precision: 38,
                 scale: *scale,

@@ -18,7 +18,9 @@ use moraine_tables::{ColumnType, Value};
 use crate::error::{InputError, QueryError};
 use crate::quotient;
 use crate::relations::ScannedRow;
-use crate::types::{Element, NUMERIC_PRECISION, NUMERIC_SCALE, SqlType, TIME_TZ_BYTES, UTC, UUID_BYTES};
+use crate::types::{
+    Element, NUMERIC_PRECISION, NUMERIC_SCALE, SqlType, TIME_TZ_BYTES, TRIMMED_SCALE, UTC, UUID_BYTES,
+};
 
 const NANOS_PER_MICRO: i64 = 1_000;
 
@@ -370,6 +372,9 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value, QueryError> {
         S::Decimal32(Some(unscaled), _, scale) => decimal(i128::from(*unscaled), *scale),
         S::Decimal64(Some(unscaled), _, scale) => decimal(i128::from(*unscaled), *scale),
         S::Decimal128(Some(unscaled), _, scale) => decimal(*unscaled, *scale),
+        S::Decimal256(Some(unscaled), _, TRIMMED_SCALE) => {
+            Value::Numeric(quotient::trimmed(*unscaled, TRIMMED_SCALE)?)
+        }
         S::Decimal256(Some(unscaled), _, NUMERIC_SCALE) => Value::Numeric(quotient::shown(*unscaled)?),
         S::Decimal256(Some(unscaled), _, scale) => {
             let narrow = unscaled.to_i128().ok_or_else(|| QueryError::OutOfRange {

@@ -444,7 +444,7 @@ fn pg_database(table: &mut VirtualTable, database: &str) {
         ("datconnlimit", int(-1)),
         ("dattablespace", int(DEFAULT_TABLESPACE_OID)),
         ("datcollate", text("C")),
-        ("datctype", text("C")),
+        ("datctype", text("C.UTF-8")),
     ]);
 }
 

@@ -100,9 +100,10 @@ impl Engine<'_, '_> {
             }
             Expr::Like {
                 negated,
+                any: false,
                 expr,
                 pattern,
-                ..
+                escape_char: None,
             } => {
                 let matches = self.like(expr, pattern, row, outer).await?;
                 Ok(boolean(matches.map(|matches| matches != *negated)))
@@ -171,9 +172,13 @@ impl Engine<'_, '_> {
         let value = self.value(expr, row, outer).await?;
         let low = compare(&value, &self.value(low, row, outer).await?)?;
         let high = compare(&value, &self.value(high, row, outer).await?)?;
-        Ok(low
-            .zip(high)
-            .map(|(low, high)| low != Ordering::Less && high != Ordering::Greater))
+        let above = low.map(|low| low != Ordering::Less);
+        let below = high.map(|high| high != Ordering::Greater);
+        Ok(match (above, below) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        })
     }
 
     async fn like(

@@ -63,12 +63,9 @@ pub(super) fn arguments(function: &Function) -> Result<Vec<&Expr>, SqlError> {
 /// The type of a function's result.
 pub(super) fn result_type(name: &str) -> Type {
     match name {
-        "count" | "pg_database_size" | "pg_my_temp_schema" => Type::INT8,
+        "count" => Type::INT8,
         "pg_backend_pid" => Type::INT4,
-        "pg_is_in_recovery" | "has_schema_privilege" | "has_table_privilege" | "has_database_privilege" => {
-            Type::BOOL
-        }
-        "pg_table_is_visible" | "pg_type_is_visible" => Type::BOOL,
+        "pg_is_in_recovery" => Type::BOOL,
         "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" => {
             Type::TIMESTAMPTZ
         }
@@ -91,12 +88,7 @@ pub(super) async fn call(
         "current_user" | "session_user" | "user" | "current_role" => Value::text(engine.context.user),
         "pg_backend_pid" => Value::Int32(engine.context.pid),
         "pg_is_in_recovery" => Value::Bool(false),
-        // No session has a schema of its own for temporary tables that anybody could look up.
-        "pg_my_temp_schema" => Value::Int64(0),
-        "pg_get_userbyid" => Value::text("moraine"),
-        "pg_encoding_to_char" => Value::text("UTF8"),
         "to_regclass" => engine.table_named(text(0)).await?,
-        "pg_database_size" => Value::Int64(0),
         "now" | "current_timestamp" | "transaction_timestamp" => {
             Value::TimestampTz(engine.transaction.started)
         }
@@ -113,7 +105,6 @@ pub(super) async fn call(
                 }
             }
         }
-        "format_type" => format_type(arguments),
         "coalesce" => arguments
             .iter()
             .find(|value| !value.is_null())
@@ -121,26 +112,6 @@ pub(super) async fn call(
             .unwrap_or(Value::Null),
         "lower" => text(0).map_or(Value::Null, |text| Value::text(text.to_lowercase())),
         "upper" => text(0).map_or(Value::Null, |text| Value::text(text.to_uppercase())),
-        "has_schema_privilege" | "has_table_privilege" | "has_database_privilege" => Value::Bool(true),
-        "pg_table_is_visible" | "pg_type_is_visible" => Value::Bool(true),
-        "obj_description" | "col_description" | "pg_get_expr" | "shobj_description" => Value::Null,
         other => return Err(SqlError::unsupported(format!("function {other}"))),
     })
-}
-
-/// The name of a type by its object id.
-fn format_type(arguments: &[Value]) -> Value {
-    let oid = match arguments.first() {
-        Some(Value::Int64(oid)) => u32::try_from(*oid).ok(),
-        Some(Value::Int32(oid)) => u32::try_from(*oid).ok(),
-        _ => return Value::Null,
-    };
-    let found = oid.and_then(Type::from_oid);
-    let column_type = found.as_ref().and_then(crate::values::types::of_wire_type);
-    match (found, column_type) {
-        (Some(Type::TEXT), _) => Value::text("text"),
-        (_, Some(column_type)) => Value::text(crate::values::types::sql_name(column_type)),
-        (Some(other), None) => Value::text(other.name()),
-        (None, None) => Value::text("???"),
-    }
 }

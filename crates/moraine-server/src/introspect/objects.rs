@@ -77,7 +77,8 @@ pub(super) fn fill(table: &mut VirtualTable, name: &str) {
     match name {
         "pg_type" => types(table),
         "pg_am" => access_methods(table),
-        "pg_collation" => collations(table),
+        // Text has the collation of the database, and there is no other to name.
+        "pg_collation" => {}
         "pg_language" => languages(table),
         "pg_roles" | "pg_authid" => roles(table),
         "pg_user" => {
@@ -138,29 +139,6 @@ fn access_methods(table: &mut VirtualTable) {
             ("amname", Value::text(name)),
             ("amhandler", int(i64::from(procedure_oid(&handler)))),
             ("amtype", Value::text(kind)),
-        ]);
-    }
-}
-
-fn collations(table: &mut VirtualTable) {
-    for (oid, name) in [(DEFAULT_COLLATION_OID, "default"), (950, "C"), (951, "POSIX")] {
-        let locale = match name {
-            "default" => Value::Null,
-            other => Value::text(other),
-        };
-        table.push(&[
-            ("oid", int(oid)),
-            ("collname", Value::text(name)),
-            ("collnamespace", int(PG_CATALOG_OID)),
-            ("collowner", int(OWNER_OID)),
-            (
-                "collprovider",
-                Value::text(if locale.is_null() { "d" } else { "c" }),
-            ),
-            ("collisdeterministic", yes()),
-            ("collencoding", int(-1)),
-            ("collcollate", locale.clone()),
-            ("collctype", locale),
         ]);
     }
 }

@@ -1,7 +1,8 @@
 //! `SELECT set_config(name, value, is_local)`: a query that is a SET.
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr, Value as SqlValue,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, Value as SqlValue,
 };
 
 use crate::errors::SqlError;
@@ -13,6 +14,8 @@ pub(super) struct SetConfig {
     pub(super) name: String,
     /// Its new value; `None` for its default.
     pub(super) value: Option<String>,
+    /// Whether nothing is set, and no row comes back, when there is no such setting.
+    pub(super) if_known: bool,
 }
 
 /// The call a query is; `None` for any other query.
@@ -27,11 +30,19 @@ pub(super) fn of(query: &Query) -> Result<Option<SetConfig>, SqlError> {
     let Some(arguments) = calls.first() else {
         return Ok(None);
     };
-    if select.projection.len() > 1 || !select.from.is_empty() || select.selection.is_some() {
+    if select.projection.len() > 1 {
         return Err(SqlError::unsupported("set_config beside anything else"));
     }
+    let name = match (select.from.as_slice(), &select.selection) {
+        ([], None) => arguments.first().and_then(literal),
+        // `SELECT set_config(name, …) FROM pg_settings WHERE name = '…'` sets what there is.
+        ([from], Some(condition)) if is_settings(from) && arguments.first().is_some_and(is_name) => {
+            named(condition).map(Some)
+        }
+        _ => return Err(SqlError::unsupported("set_config in a query like this")),
+    };
     let (Some(Some(name)), Some(value), Some(local)) = (
-        arguments.first().and_then(literal),
+        name,
         arguments.get(1).and_then(literal),
         arguments.get(2).and_then(literal),
     ) else {
@@ -42,7 +53,35 @@ pub(super) fn of(query: &Query) -> Result<Option<SetConfig>, SqlError> {
     if local.as_deref() == Some("true") {
         return Err(SqlError::unsupported("set_config for one transaction"));
     }
-    Ok(Some(SetConfig { name, value }))
+    Ok(Some(SetConfig {
+        name,
+        value,
+        if_known: !select.from.is_empty(),
+    }))
+}
+
+fn is_settings(from: &TableWithJoins) -> bool {
+    let TableFactor::Table { name, .. } = &from.relation else {
+        return false;
+    };
+    let name = name.to_string().to_lowercase();
+    from.joins.is_empty() && name.strip_prefix("pg_catalog.").unwrap_or(&name) == "pg_settings"
+}
+
+fn is_name(expr: &&Expr) -> bool {
+    matches!(expr, Expr::Identifier(name) if name.value.eq_ignore_ascii_case("name"))
+}
+
+/// The name that a condition `name = '…'` asks for.
+fn named(condition: &Expr) -> Option<String> {
+    match condition {
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq,
+            right,
+        } if is_name(&left.as_ref()) => literal(&right.as_ref()).flatten(),
+        _ => None,
+    }
 }
 
 fn call(item: &SelectItem) -> Option<Vec<&Expr>> {

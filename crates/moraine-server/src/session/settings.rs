@@ -14,7 +14,7 @@ pub(crate) const SERVER_VERSION: &str = "15.0";
 const READ_ONLY: &str = "default_transaction_read_only";
 
 /// Name, default value, and whether a client may set it to anything.
-const KNOWN: [(&str, &str, Writable); 26] = [
+const KNOWN: [(&str, &str, Writable); 28] = [
     ("application_name", "", Writable::Freely),
     (
         "client_encoding",
@@ -27,6 +27,8 @@ const KNOWN: [(&str, &str, Writable); 26] = [
         "ISO, YMD",
         Writable::Only(&["iso", "iso, ymd", "iso, mdy", "iso, dmy"]),
     ),
+    ("default_table_access_method", "heap", Writable::Only(&["heap"])),
+    ("default_tablespace", "", Writable::Only(&["", "pg_default"])),
     (
         "default_transaction_isolation",
         "repeatable read",

@@ -2,7 +2,7 @@
 
 use moraine_tables::Value;
 use postgres_types::Type;
-use sqlparser::ast::{DiscardObject, Expr, Reset, Set, Statement};
+use sqlparser::ast::{DiscardObject, Expr, LockTableMode, Reset, Set, Statement};
 
 use super::Session;
 use super::control::access_of;
@@ -56,6 +56,8 @@ impl Session {
                 complete(wire, &format!("DISCARD {object_type}")).await?;
                 return Ok(true);
             }
+            // Transactions read at a pinned view: a lock that only keeps a table there adds nothing.
+            Statement::Lock(lock) if lock.lock_mode == Some(LockTableMode::AccessShare) => "LOCK TABLE",
             Statement::Deallocate { .. } => "DEALLOCATE",
             Statement::UNLISTEN { .. } => "UNLISTEN",
             _ => return Ok(false),
@@ -81,6 +83,7 @@ impl Session {
                 Statement::Set(_)
                     | Statement::Reset(_)
                     | Statement::Discard { .. }
+                    | Statement::Lock(_)
                     | Statement::Deallocate { .. }
                     | Statement::UNLISTEN { .. }
             )
@@ -133,13 +136,20 @@ impl Session {
     }
 
     fn set_config(&mut self, set: &SetConfig) -> Result<ResultSet, SqlError> {
+        let columns = vec![("set_config".to_owned(), Type::TEXT)];
+        if set.if_known && self.settings.get(&set.name).is_err() {
+            return Ok(ResultSet {
+                columns,
+                rows: Vec::new(),
+            });
+        }
         match &set.value {
             Some(value) => self.settings.set(&set.name, value)?,
             None => self.settings.reset(&set.name)?,
         }
         let value = self.settings.get(&set.name)?;
         Ok(ResultSet {
-            columns: vec![("set_config".to_owned(), Type::TEXT)],
+            columns,
             rows: vec![vec![Value::text(value)]],
         })
     }

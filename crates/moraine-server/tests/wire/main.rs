@@ -11,6 +11,7 @@ mod extended;
 mod introspection;
 mod lakes;
 mod literals;
+mod paths;
 mod psql;
 mod queries;
 mod races;

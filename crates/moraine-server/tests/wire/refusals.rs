@@ -67,7 +67,7 @@ async fn names_that_mean_nothing_have_their_own_errors() {
         ("SELECT * FROM ducklake_inlined_data_1_1", "42P01"),
         ("SELECT * FROM ducklake_inlined_data_01_1", "42P01"),
         ("SELECT * FROM elsewhere.public.ducklake_table", "0A000"),
-        ("SELECT pg_export_snapshot()", "42883"),
+        ("SELECT frobnicate()", "42883"),
         ("SELECT nope FROM ducklake_table", "42703"),
         ("SELECT ducklake_table.nope FROM ducklake_table", "42703"),
         ("SELECT x.table_id FROM ducklake_table", "42P01"),

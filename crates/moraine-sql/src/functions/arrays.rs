@@ -27,6 +27,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         ("array_length", Kind::Length),
         ("array_lower", Kind::Lower),
         ("cardinality", Kind::Cardinality),
+        ("only_element", Kind::Only),
+        ("first_element", Kind::First),
     ]
     .map(|(name, kind)| {
         Arc::new(ScalarUDF::new_from_impl(ArrayFunction {
@@ -47,6 +49,8 @@ enum Kind {
     Length,
     Lower,
     Cardinality,
+    Only,
+    First,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -98,6 +102,10 @@ impl ScalarUDFImpl for ArrayFunction {
             (Kind::Series, 2 | 3) if whole_numbers(types) => Ok(DataType::new_list(series_type(types), true)),
             (Kind::Series, 3) => self.temporal.return_type(types),
             (Kind::OrEmpty, 1) if is_array => Ok(types.first().cloned().unwrap_or(DataType::Null)),
+            (Kind::Only | Kind::First, 1) => match types.first() {
+                Some(DataType::List(item)) => Ok(item.data_type().clone()),
+                _ => Err(undefined(self.name, types)),
+            },
             (Kind::Subscripts, 2 | 3) if is_array => Ok(DataType::new_list(DataType::Int32, true)),
             (Kind::Length | Kind::Lower, 2) | (Kind::Cardinality, 1) if is_array => Ok(DataType::Int32),
             _ => Err(undefined(self.name, types)),
@@ -131,6 +139,10 @@ impl ScalarUDFImpl for ArrayFunction {
         let result = match self.kind {
             Kind::Series => series(&arrays, &series_type(&types))?,
             Kind::OrEmpty => or_empty(arrays.first().ok_or_else(|| undefined(self.name, &types))?)?,
+            Kind::Only | Kind::First => {
+                let array = arrays.first().ok_or_else(|| undefined(self.name, &types))?;
+                element(array, self.kind == Kind::Only)?
+            }
             Kind::Subscripts | Kind::Length | Kind::Lower | Kind::Cardinality => {
                 measured(self.kind, &arrays)?
             }
@@ -176,6 +188,26 @@ fn or_empty(array: &ArrayRef) -> Result<ArrayRef> {
         None,
     )?;
     Ok(Arc::new(whole))
+}
+
+/// The first element of each array, or NULL; an array of more than one may be refused.
+fn element(array: &ArrayRef, only: bool) -> Result<ArrayRef> {
+    let list = as_list_array(array)?;
+    let mut taken = Vec::with_capacity(list.len());
+    for row in 0..list.len() {
+        let length = if list.is_null(row) {
+            0
+        } else {
+            list.value_length(row)
+        };
+        if only && length > 1 {
+            return Err(QueryError::Cardinality.wrapped());
+        }
+        let first = list.value_offsets().get(row).copied().filter(|_| length > 0);
+        taken.push(first.and_then(|first| u32::try_from(first).ok()));
+    }
+    let taken = arrow_array::UInt32Array::from(taken);
+    Ok(datafusion::arrow::compute::take(list.values(), &taken, None)?)
 }
 
 fn series(arrays: &[ArrayRef], element: &DataType) -> Result<ArrayRef> {

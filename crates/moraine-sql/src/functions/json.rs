@@ -209,6 +209,32 @@ impl JsonFunction {
     }
 }
 
+/// A text as a document: `json` as it is, `jsonb` in its own form.
+pub(super) fn read(written: &str, binary: bool) -> std::result::Result<Value, QueryError> {
+    match Json::parse(written) {
+        Some(document) if binary => Ok(Value::text(document.binary_text())),
+        Some(_) => Ok(Value::text(written)),
+        None => Err(InputError::Syntax {
+            type_name: if binary { "jsonb" } else { "json" }.to_owned(),
+            text: written.to_owned(),
+        }
+        .into()),
+    }
+}
+
+/// `x::json` and `x::jsonb` of a text.
+pub(crate) fn json_of_text(binary: bool) -> Arc<ScalarUDF> {
+    let (name, result) = if binary {
+        ("jsonb_in", SqlType::Jsonb)
+    } else {
+        ("json_in", SqlType::Json)
+    };
+    super::row::function(name, result, (1, 1), move |arguments| match arguments.first() {
+        Some(Value::Text(written)) => read(written, binary),
+        _ => Ok(Value::Null),
+    })
+}
+
 fn parsed(written: &str) -> Result<Json> {
     Json::parse(written).ok_or_else(|| {
         let error = InputError::Syntax {

@@ -2,25 +2,31 @@
 
 mod arithmetic;
 mod arrays;
+mod encodings;
+mod formats;
 mod json;
+mod moments;
 mod quantified;
 mod row;
 mod session;
 mod system;
 mod texts;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use arithmetic::{average, checked};
+pub(crate) use json::json_of_text;
+pub(crate) use moments::{interval_length, interval_over, interval_times, part_function};
 pub(crate) use quantified::{is_any_equal, quantified, quantified_name};
 pub use session::{NamedRelation, SessionFacts};
 pub use system::procedure_oid;
+pub(crate) use texts::output_text;
 pub(crate) use texts::{
-    parse, parsed, regclass_of_text, regclass_text, regproc_of_text, regtype_of_text, regtype_text, text_of,
-    tid_text_function, timezone, to_integer,
+    parse, parsed, regclass_of_text, regclass_text, regproc_of_text, regtype_of_text, regtype_text,
+    round_even, text_of, tid_text_function, timezone, to_integer,
 };
 
 /// Functions by name.
@@ -42,6 +48,15 @@ const OTHERWISE: &[&str] = &[
     "version",
 ];
 
+/// The functions that PostgreSQL 15 has.
+const OF_POSTGRES: &str = include_str!("postgres_functions.txt");
+
+/// Whether Postgres has a function of this name, so that a query that calls it is right.
+pub(crate) fn is_of_postgres(name: &str) -> bool {
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| OF_POSTGRES.lines().collect());
+    NAMES.contains(name)
+}
+
 /// Whether DataFusion's function of this name must not be used.
 pub(crate) fn is_otherwise(name: &str) -> bool {
     OTHERWISE.contains(&name)
@@ -54,7 +69,9 @@ pub(crate) fn shared() -> Functions {
         system::functions(),
         texts::functions(),
         arrays::functions(),
+        encodings::functions(),
         json::functions(),
+        moments::functions(),
     ];
     for function in own.into_iter().flatten() {
         functions.insert(function.name().to_owned(), function);
@@ -66,8 +83,9 @@ pub(crate) fn shared() -> Functions {
 
 /// The functions that speak about the session.
 pub(crate) fn of_session(facts: &Arc<SessionFacts>) -> Functions {
-    session::functions(facts)
-        .into_iter()
+    let functions = session::functions(facts).into_iter();
+    functions
+        .chain(moments::of_session(facts))
         .map(|function| (function.name().to_owned(), function))
         .collect()
 }

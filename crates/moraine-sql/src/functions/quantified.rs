@@ -251,13 +251,18 @@ fn approximate(value: &Value) -> Option<f64> {
 
 /// `LIKE` with the backslash as its escape.
 fn like(text: &str, pattern: &str) -> bool {
+    like_with(text, pattern, Some('\\'))
+}
+
+/// `LIKE` with this escape, or with none.
+pub(super) fn like_with(text: &str, pattern: &str, escape: Option<char>) -> bool {
     let text: Vec<char> = text.chars().collect();
     let pattern: Vec<char> = pattern.chars().collect();
     let (mut at, mut of) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while at < text.len() {
         let (sign, width, wild) = match pattern.get(of) {
-            Some('\\') => (pattern.get(of + 1), 2, false),
+            Some(sign) if Some(*sign) == escape => (pattern.get(of + 1), 2, false),
             other => (other, 1, true),
         };
         match sign {

@@ -18,6 +18,7 @@ const OWNER: &str = "moraine";
 
 /// Functions whose answer is NULL for every object of a lake: it has no comments, defaults, views or rules.
 const NOTHING: &[&str] = &[
+    "acldefault",
     "col_description",
     "inet_client_addr",
     "inet_server_addr",
@@ -83,7 +84,6 @@ const NOT_SO: &[&str] = &[
 
 /// Sizes: the store counts bytes per lake, not per relation.
 const SIZES: &[&str] = &[
-    "pg_database_size",
     "pg_indexes_size",
     "pg_relation_size",
     "pg_table_size",
@@ -110,6 +110,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     for name in SIZES {
         functions.push(function(*name, ColumnType::Int64, (1, 2), |_| Ok(Value::Null)));
     }
+    functions.push(function("pg_database_size", ColumnType::Int64, (1, 1), |_| {
+        Ok(Value::Int64(0))
+    }));
     functions.push(constant("pg_my_temp_schema", SqlType::Oid, Value::Int64(0)));
     functions.push(constant("pg_client_encoding", SqlType::Name, Value::text("UTF8")));
     functions.push(function("pg_get_userbyid", SqlType::Name, (1, 1), |_| {
@@ -135,7 +138,12 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         },
     ));
     functions.push(function("pg_size_pretty", text, (1, 1), |arguments| {
-        Ok(whole(arguments.first()).map_or(Value::Null, |bytes| Value::text(pretty(bytes))))
+        let bytes = match arguments.first() {
+            Some(Value::Numeric(bytes)) => crate::text::numeric::rescale(*bytes, 38, 0)
+                .and_then(|bytes| i64::try_from(bytes.unscaled).ok()),
+            other => whole(other),
+        };
+        Ok(bytes.map_or(Value::Null, |bytes| Value::text(pretty(bytes))))
     }));
     functions
 }

@@ -17,6 +17,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let text_type = ColumnType::Text;
     vec![
         timezone(ColumnType::Timestamp),
+        function("format", text_type, (1, 100), formatted),
+        like_with_escape("like_with_escape", false),
+        like_with_escape("ilike_with_escape", true),
         function("quote_ident", text_type, (1, 1), |arguments| {
             quoted(arguments, quote_ident)
         }),
@@ -34,6 +37,26 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             Ok(named.map_or(Value::Null, Value::text))
         }),
     ]
+}
+
+/// `text LIKE pattern ESCAPE escape`.
+fn like_with_escape(name: &str, folded: bool) -> Arc<ScalarUDF> {
+    function(name, ColumnType::Bool, (3, 3), move |arguments| {
+        let [Value::Text(text), Value::Text(pattern), Value::Text(escape)] = arguments else {
+            return Ok(Value::Null);
+        };
+        let mut signs = escape.chars();
+        let escape = signs.next();
+        if signs.next().is_some() {
+            return Err(QueryError::Invalid {
+                detail: "invalid escape string: it must be empty or one character".to_owned(),
+            });
+        }
+        Ok(Value::Bool(match folded {
+            true => super::quantified::like_with(&text.to_lowercase(), &pattern.to_lowercase(), escape),
+            false => super::quantified::like_with(text, pattern, escape),
+        }))
+    })
 }
 
 fn quoted(arguments: &[Value], quote: fn(&str) -> String) -> Result<Value, QueryError> {
@@ -58,7 +81,7 @@ pub(super) fn quote_ident(name: &str) -> String {
 fn quote_literal(value: &str) -> String {
     let escaped = value.replace('\'', "''");
     if escaped.contains('\\') {
-        format!(" E'{}'", escaped.replace('\\', "\\\\"))
+        format!("E'{}'", escaped.replace('\\', "\\\\"))
     } else {
         format!("'{escaped}'")
     }
@@ -87,6 +110,70 @@ pub(crate) fn text_of() -> Arc<ScalarUDF> {
             None => Value::Null,
         })
     })
+}
+
+/// A value as a client sees it, where `x::text` is another word for it.
+pub(crate) fn output_text() -> Arc<ScalarUDF> {
+    function("output_text", ColumnType::Text, (1, 1), |arguments| {
+        Ok(arguments
+            .first()
+            .and_then(text::format)
+            .map_or(Value::Null, Value::text))
+    })
+}
+
+/// `format(template, …)`: `%s`, `%I` and `%L`, each of the next argument or of the one that is numbered.
+fn formatted(arguments: &[Value]) -> Result<Value, QueryError> {
+    let Some(Value::Text(template)) = arguments.first() else {
+        return Ok(Value::Null);
+    };
+    let invalid = |detail: String| QueryError::Invalid { detail };
+    let mut out = String::new();
+    let mut signs = template.chars().peekable();
+    let mut next = 1;
+    while let Some(sign) = signs.next() {
+        if sign != '%' {
+            out.push(sign);
+            continue;
+        }
+        let mut digits = String::new();
+        while let Some(digit) = signs.next_if(char::is_ascii_digit) {
+            digits.push(digit);
+        }
+        if signs.next_if_eq(&'$').is_some() {
+            next = digits.parse().unwrap_or(usize::MAX);
+        } else if !digits.is_empty() {
+            return Err(QueryError::unsupported("format with a width"));
+        }
+        let kind = signs
+            .next()
+            .ok_or_else(|| invalid("unterminated format() type specifier".to_owned()))?;
+        if kind == '%' {
+            out.push('%');
+            continue;
+        }
+        let argument = arguments
+            .get(next)
+            .ok_or_else(|| invalid("too few arguments for format()".to_owned()))?;
+        next += 1;
+        let written = text::format(argument);
+        out.push_str(&match (kind, written) {
+            ('s', written) => written.unwrap_or_default(),
+            ('I', Some(written)) => quote_ident(&written),
+            ('I', None) => {
+                return Err(invalid(
+                    "null values cannot be formatted as an SQL identifier".to_owned(),
+                ));
+            }
+            ('L', written) => written.map_or_else(|| "NULL".to_owned(), |written| quote_literal(&written)),
+            (other, _) => {
+                return Err(invalid(format!(
+                    "unrecognized format() type specifier \"{other}\""
+                )));
+            }
+        });
+    }
+    Ok(Value::text(out))
 }
 
 /// `x::text` of a row's number.
@@ -131,7 +218,15 @@ pub(crate) fn parsed(value: &str, sql_type: SqlType) -> Result<Value, QueryError
                 .into()
             })
         }
-        SqlType::Array(_) | SqlType::Vector(_) | SqlType::Json | SqlType::Jsonb => Ok(Value::text(value)),
+        SqlType::Array(_) | SqlType::Vector(_) => Ok(Value::text(value)),
+        SqlType::Json | SqlType::Jsonb => super::json::read(value, sql_type == SqlType::Jsonb),
+        SqlType::Numeric => {
+            let scale = value
+                .split_once('.')
+                .map_or(0, |(_, fraction)| fraction.trim_end().len());
+            let scale = i8::try_from(scale).unwrap_or(i8::MAX).min(36);
+            Ok(read(value, ColumnType::Numeric { precision: 38, scale })?)
+        }
         other => Ok(read(value, other.column_type())?),
     }
 }
@@ -160,6 +255,17 @@ pub(crate) fn to_integer(column_type: ColumnType) -> Arc<ScalarUDF> {
                 text: digits.to_owned(),
             }
             .into()
+        })
+    })
+}
+
+/// `round` of a float: half goes to the even neighbour.
+pub(crate) fn round_even() -> Arc<ScalarUDF> {
+    function("round_even", ColumnType::Float64, (1, 1), |arguments| {
+        Ok(match arguments.first() {
+            Some(Value::Float64(value)) => Value::Float64(value.round_ties_even()),
+            Some(Value::Float32(value)) => Value::Float64(f64::from(value.round_ties_even())),
+            _ => Value::Null,
         })
     })
 }

@@ -1,10 +1,13 @@
 //! The rows of a subquery as one value: an array of them, or their number. A subquery that refers to the row around it keeps
 //! its conditions where the plan can make a join of them, so the aggregate goes into the subquery itself wherever it may.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
 use sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, LambdaFunction,
-    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens, OrderByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, TableFactor, TableWithJoins, Value,
+    LambdaFunctionParameter, LambdaSyntax, LimitClause, OneOrManyWithParens, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value, Visit, Visitor,
 };
 
 use super::expressions::{call, parse};
@@ -122,25 +125,129 @@ fn plain(query: &mut Query) -> Option<&mut Select> {
     (whole && one_for_one).then_some(select.as_mut())
 }
 
-/// Whether an expression may be more or less than one value for each row.
+/// Whether an expression may be more or less than one value for each row. What a subquery in it does is its own.
 fn aggregates(expr: &Expr) -> bool {
-    use std::ops::ControlFlow;
-    let found = sqlparser::ast::visit_expressions(expr, |inner| match inner {
-        Expr::Function(function) => {
+    let mut found = Aggregates { depth: 0 };
+    expr.visit(&mut found).is_break()
+}
+
+struct Aggregates {
+    depth: usize,
+}
+
+impl Visitor for Aggregates {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && self.depth == 0
+        {
             let name = names::last(&function.name);
             let sets = matches!(
                 name.as_str(),
                 "unnest" | "generate_series" | "generate_subscripts"
             );
             if sets || function.over.is_some() || AGGREGATES.contains(&name.as_str()) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+                return ControlFlow::Break(());
             }
         }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
+        ControlFlow::Continue(())
+    }
+}
+
+/// A scalar subquery that refers to the row around it as the aggregate that the plan can make a join of: the one value of
+/// an array, which fails for more than one. `None` for one that needs no other form.
+pub(super) fn single(query: &Query) -> Option<Expr> {
+    if !refers_outside(query) {
+        return None;
+    }
+    let mut rows = query.clone();
+    let first_only = matches!(
+        &rows.limit_clause,
+        Some(LimitClause::LimitOffset { limit: Some(Expr::Value(limit)), offset: None, .. })
+            if matches!(&limit.value, Value::Number(digits, _) if digits == "1")
+    );
+    if first_only {
+        rows.limit_clause = None;
+    }
+    let select = plain(&mut rows)?;
+    if !matches!(
+        select.projection.as_slice(),
+        [SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }]
+    ) {
+        return None;
+    }
+    let value = of_item(select.projection.pop()?)?;
+    let mut aggregate = call("array_agg", vec![value]);
+    if let Some(order) = rows.order_by.take()
+        && let OrderByKind::Expressions(order) = order.kind
+    {
+        order_within(&mut aggregate, order).ok()?;
+    }
+    let function = if first_only {
+        "first_element"
+    } else {
+        "only_element"
+    };
+    if let SetExpr::Select(select) = rows.body.as_mut() {
+        select.projection.push(SelectItem::UnnamedExpr(aggregate));
+    }
+    Some(call(function, vec![Expr::Subquery(Box::new(rows))]))
+}
+
+/// Whether a subquery names a column of a table that is not in its own FROM.
+fn refers_outside(query: &Query) -> bool {
+    let mut names = Qualifiers::default();
+    let _ = query.visit(&mut names);
+    names.used.iter().any(|used| !names.given.contains(used))
+}
+
+#[derive(Default)]
+struct Qualifiers {
+    given: BTreeSet<String>,
+    used: BTreeSet<String>,
+}
+
+impl Visitor for Qualifiers {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let alias = match factor {
+            TableFactor::Table { alias, name, .. } => {
+                if alias.is_none() {
+                    self.given.insert(names::last(name));
+                }
+                alias
+            }
+            TableFactor::Derived { alias, .. }
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::NestedJoin { alias, .. } => alias,
+            _ => &None,
+        };
+        self.given
+            .extend(alias.iter().map(|alias| names::fold(&alias.name)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [.., qualifier, _] = parts.as_slice()
+        {
+            self.used.insert(names::fold(qualifier));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Orders the rows that an aggregate takes. An ordinal is the aggregated value itself.

@@ -39,6 +39,10 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
                 *op = operator(parts.last().map(String::as_str).unwrap_or_default())?;
             }
+            if matches!(op, BinaryOperator::PGOverlap) {
+                *expr = call("array_has_any", vec![taken(left), taken(right)]);
+                return Ok(());
+            }
             let getter = match op {
                 BinaryOperator::Arrow => Some("json_get"),
                 BinaryOperator::LongArrow => Some("json_get_text"),
@@ -133,11 +137,35 @@ fn custom_operator(op: &BinaryOperator) -> Result<Option<BinaryOperator>, QueryE
 fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
     match expr {
         Expr::Value(value) => {
+            if let Value::UnicodeStringLiteral(text) = &value.value {
+                value.value = Value::SingleQuotedString(text.clone());
+            }
             if let Value::Number(digits, _) = &mut value.value
                 && let Some(plain) = without_exponent(digits)
             {
                 *digits = plain;
             }
+            Ok(())
+        }
+        Expr::Cast {
+            expr: inner,
+            data_type,
+            ..
+        } if character_length(data_type)?.is_some() => {
+            let length = character_length(data_type)?.unwrap_or_default();
+            let text = cast(taken(inner), DataType::Text);
+            *expr = call("left", vec![text, number(&length.to_string())]);
+            Ok(())
+        }
+        Expr::SimilarTo { .. } => Err(QueryError::unsupported("SIMILAR TO")),
+        Expr::Substring {
+            expr: text,
+            substring_from: Some(pattern),
+            substring_for: None,
+            ..
+        } if is_text(pattern) => {
+            let matched = call("regexp_match", vec![taken(text), taken(pattern)]);
+            *expr = call("first_element", vec![matched]);
             Ok(())
         }
         // As text it has no digits to lose on the way.
@@ -175,6 +203,56 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
             *expr = quantified(text, &op, true, array)?;
             Ok(())
         }
+        Expr::Interval(interval) if interval.leading_field.is_none() && is_text(&interval.value) => {
+            *expr = cast(
+                taken(&mut interval.value),
+                DataType::Interval {
+                    fields: None,
+                    precision: None,
+                },
+            );
+            Ok(())
+        }
+        Expr::UnaryOp { op, expr: operand } => {
+            if let Some(other) = unary(*op, operand) {
+                *expr = other;
+            }
+            Ok(())
+        }
+        Expr::Subquery(query) => {
+            if let Some(single) = arrays::single(query) {
+                *expr = single;
+            }
+            Ok(())
+        }
+        Expr::Like {
+            any: false,
+            negated,
+            expr: text,
+            pattern,
+            escape_char: Some(escape),
+        } => {
+            *expr = with_escape("like_with_escape", *negated, text, pattern, escape);
+            Ok(())
+        }
+        Expr::ILike {
+            any: false,
+            negated,
+            expr: text,
+            pattern,
+            escape_char: Some(escape),
+        } => {
+            *expr = with_escape("ilike_with_escape", *negated, text, pattern, escape);
+            Ok(())
+        }
+        Expr::Extract {
+            field, expr: moment, ..
+        } => {
+            let part = crate::functions::part_function(&field.to_string(), true);
+            let part = part.ok_or_else(|| QueryError::unsupported(format!("EXTRACT({field} …)")))?;
+            *expr = call(&part, vec![taken(moment)]);
+            Ok(())
+        }
         Expr::AtTimeZone { timestamp, time_zone } => {
             *expr = call("timezone", vec![taken(time_zone), taken(timestamp)]);
             Ok(())
@@ -196,6 +274,26 @@ fn without_exponent(digits: &str) -> Option<String> {
     let scale = i8::try_from((length - exponent).max(0)).ok()?;
     let number = crate::text::numeric::parse(&format!("{whole}.{fraction}e{exponent}"), 38, scale).ok()?;
     Some(number.to_string())
+}
+
+/// The characters a text is cut to by a cast; `None` for a type of no such length.
+fn character_length(data_type: &DataType) -> Result<Option<u64>, QueryError> {
+    use sqlparser::ast::CharacterLength;
+    Ok(match data_type {
+        DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharVarying(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. })) => Some(*length),
+        DataType::Char(Some(_)) | DataType::Character(Some(_)) => {
+            return Err(QueryError::unsupported(format!(
+                "type {data_type}, whose values are padded"
+            )));
+        }
+        _ => None,
+    })
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn null() -> Expr {
@@ -272,6 +370,9 @@ fn function(function: &mut Function) {
         "char_length" | "character_length" => "length".to_owned(),
         "every" => "bool_and".to_owned(),
         "substring" => "substr".to_owned(),
+        "variance" => "var_samp".to_owned(),
+        "array_remove" => "array_remove_all".to_owned(),
+        "array_replace" => "array_replace_all".to_owned(),
         "random" | "now" => name,
         _ => name,
     };
@@ -283,6 +384,8 @@ fn other_form(function: &Function) -> Result<Option<Expr>, QueryError> {
     let name = names::last(&function.name);
     Ok(match name.as_str() {
         "avg" => Some(average(function)),
+        "date_part" => date_part(function)?,
+        "mod" | "div" | "sign" => arithmetic(&name, arguments(function)),
         "generate_series" | "generate_subscripts" => {
             let array = renamed(function, &format!("{name}_array"));
             Some(call("unnest", vec![array]))
@@ -293,6 +396,122 @@ fn other_form(function: &Function) -> Result<Option<Expr>, QueryError> {
         }
         _ => None,
     })
+}
+
+/// The sign binds closer than a power, and what is not a bit of a number is all bits but those.
+fn unary(op: UnaryOperator, operand: &mut Expr) -> Option<Expr> {
+    match (op, operand) {
+        (
+            UnaryOperator::Minus,
+            Expr::BinaryOp {
+                left,
+                op: op @ BinaryOperator::PGExp,
+                right,
+            },
+        ) => {
+            let base = Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: Box::new(taken(left)),
+            };
+            Some(Expr::BinaryOp {
+                left: Box::new(base),
+                op: op.clone(),
+                right: Box::new(taken(right)),
+            })
+        }
+        (UnaryOperator::BitwiseNot, operand) => Some(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(number("-1")),
+            op: BinaryOperator::Minus,
+            right: Box::new(Expr::Nested(Box::new(taken(operand)))),
+        }))),
+        _ => None,
+    }
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::value(Value::Number(digits.to_owned(), false))
+}
+
+fn with_escape(
+    function: &str,
+    negated: bool,
+    text: &mut Expr,
+    pattern: &mut Expr,
+    escape: &sqlparser::ast::ValueWithSpan,
+) -> Expr {
+    let escape = Expr::value(escape.value.clone());
+    let matches = call(function, vec![taken(text), taken(pattern), escape]);
+    if negated { not(matches) } else { matches }
+}
+
+/// The plain arguments of a call.
+fn arguments(function: &Function) -> Vec<Expr> {
+    let FunctionArguments::List(list) = &function.args else {
+        return Vec::new();
+    };
+    let plain = list.args.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    plain.collect()
+}
+
+/// Functions that are operators.
+fn arithmetic(name: &str, mut arguments: Vec<Expr>) -> Option<Expr> {
+    let binary = |left: Expr, op: BinaryOperator, right: Expr| Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(left))),
+        op,
+        right: Box::new(Expr::Nested(Box::new(right))),
+    };
+    let last = arguments.pop()?;
+    match (name, arguments.pop()) {
+        ("mod", Some(first)) => Some(binary(first, BinaryOperator::Modulo, last)),
+        ("div", Some(first)) => {
+            let numeric = |expr| cast(expr, DataType::Numeric(sqlparser::ast::ExactNumberInfo::None));
+            let quotient = binary(numeric(first), BinaryOperator::Divide, numeric(last));
+            Some(call("trunc", vec![quotient]))
+        }
+        ("sign", None) => {
+            let when = |op, result: &str| sqlparser::ast::CaseWhen {
+                condition: binary(last.clone(), op, number("0")),
+                result: number(result),
+            };
+            Some(Expr::Case {
+                case_token: sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
+                end_token: sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
+                operand: None,
+                conditions: vec![
+                    when(BinaryOperator::Gt, "1"),
+                    when(BinaryOperator::Lt, "-1"),
+                    when(BinaryOperator::Eq, "0"),
+                ],
+                else_result: None,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// `date_part('year', x)` with the part written out.
+fn date_part(function: &Function) -> Result<Option<Expr>, QueryError> {
+    let FunctionArguments::List(list) = &function.args else {
+        return Ok(None);
+    };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(part))),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(moment)),
+    ] = list.args.as_slice()
+    else {
+        return Err(QueryError::unsupported(
+            "date_part of a part that is not written out",
+        ));
+    };
+    let Value::SingleQuotedString(part) = &part.value else {
+        return Ok(None);
+    };
+    let name = crate::functions::part_function(part, false);
+    let name = name.ok_or_else(|| QueryError::unsupported(format!("date_part('{part}', …)")))?;
+    Ok(Some(call(&name, vec![moment.clone()])))
 }
 
 fn renamed(function: &Function, name: &str) -> Expr {

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use moraine_tables::ColumnType;
 use sqlparser::ast::{
     Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr,
-    TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    SetOperator, SetQuantifier, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use crate::error::QueryError;
@@ -218,6 +218,8 @@ fn clauses(query: &mut Query) -> Result<(), QueryError> {
             "DELETE inside of a query",
         ),
         (matches!(query.body.as_ref(), SetExpr::Merge(_)), "MERGE"),
+        (counts_rows(&query.body, SetOperator::Intersect), "INTERSECT ALL"),
+        (counts_rows(&query.body, SetOperator::Except), "EXCEPT ALL"),
     ];
     refuse(&refused)?;
     // A lock on rows would be held against writers of the same rows. Transactions here read at a pinned view and never
@@ -227,6 +229,23 @@ fn clauses(query: &mut Query) -> Result<(), QueryError> {
         return Err(QueryError::unsupported(format!("the TABLE command ({table})")));
     }
     fetch(query)
+}
+
+/// Whether a set operation counts how often each row is there.
+fn counts_rows(body: &SetExpr, wanted: SetOperator) -> bool {
+    match body {
+        SetExpr::SetOperation {
+            op,
+            set_quantifier,
+            left,
+            right,
+        } => {
+            (*op == wanted && matches!(set_quantifier, SetQuantifier::All))
+                || counts_rows(left, wanted)
+                || counts_rows(right, wanted)
+        }
+        _ => false,
+    }
 }
 
 /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.

@@ -51,6 +51,10 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
             }
             if let Some(arguments) = args {
                 let function = names::last(name);
+                if function == "pg_options_to_table" {
+                    *factor = no_options(alias.take())?;
+                    return Ok(());
+                }
                 function_alias(alias, &function);
                 if let Some(arrays) = arrays_of(&function, &arguments.args)? {
                     *factor = TableFactor::UNNEST {
@@ -90,6 +94,18 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
         }
         _ => Ok(()),
     }
+}
+
+/// No object of a lake has options: a table of them has no rows.
+fn no_options(alias: Option<TableAlias>) -> Result<TableFactor, QueryError> {
+    let query = "SELECT NULL::text AS option_name, NULL::text AS option_value WHERE false";
+    let alias = alias.unwrap_or_else(|| named("pg_options_to_table".to_owned(), Vec::new()));
+    Ok(TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(super::expressions::parse(query)?),
+        alias: Some(alias),
+        sample: None,
+    })
 }
 
 /// The arrays whose elements a function in FROM gives as rows; `None` for a function that gives no elements of arrays.

@@ -27,8 +27,14 @@ pub fn parse(text: &str, column_type: ColumnType) -> Result<Value, ParseError> {
         ColumnType::Int16 => Value::Int16(narrow(parse_integer(text)?)?),
         ColumnType::Int32 => Value::Int32(narrow(parse_integer(text)?)?),
         ColumnType::Int64 => Value::Int64(narrow(parse_integer(text)?)?),
-        ColumnType::Float32 => Value::Float32(parse_float(text).ok_or(syntax)?),
-        ColumnType::Float64 => Value::Float64(parse_float(text).ok_or(syntax)?),
+        ColumnType::Float32 => match parse_float::<f32>(text).ok_or(syntax)? {
+            beyond if beyond.is_infinite() && !says_infinity(text) => return Err(ParseError::Range),
+            value => Value::Float32(value),
+        },
+        ColumnType::Float64 => match parse_float::<f64>(text).ok_or(syntax)? {
+            beyond if beyond.is_infinite() && !says_infinity(text) => return Err(ParseError::Range),
+            value => Value::Float64(value),
+        },
         ColumnType::Numeric { precision, scale } => {
             let value = numeric::parse(text, precision, scale).map_err(|error| match error {
                 NumericError::Syntax => ParseError::Syntax,
@@ -83,6 +89,10 @@ fn parse_bool(text: &str) -> Option<bool> {
         word if "false".starts_with(word) || "no".starts_with(word) || "off".starts_with(word) => Some(false),
         _ => None,
     }
+}
+
+fn says_infinity(text: &str) -> bool {
+    text.contains(['i', 'I'])
 }
 
 fn parse_float<F: std::str::FromStr>(text: &str) -> Option<F> {

@@ -175,6 +175,12 @@ pub fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
             None => (false, word.strip_prefix('+').unwrap_or(word)),
         };
         let sign = if negative { -1 } else { 1 };
+        if let Some((years, rest)) = number.split_once('-') {
+            // Years and months, as SQL writes them.
+            let of = digits(years, i64::MAX / 12)? * 12 + digits(rest, 11)?;
+            months = months.checked_add(sign * of)?;
+            continue;
+        }
         let unit = words.next()?.to_ascii_lowercase();
         if matches!(unit.as_str(), "second" | "seconds" | "sec" | "secs") {
             micros = micros.checked_add(sign * parse_seconds(number)?)?;

@@ -4,6 +4,7 @@
 
 mod arithmetic;
 mod constructs;
+mod corpus;
 mod direct_path;
 mod errors;
 mod functions;
