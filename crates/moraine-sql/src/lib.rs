@@ -10,8 +10,9 @@
 //!   none of their own, casts and functions.
 //! - [`text`] is the text of values as Postgres reads and writes it.
 //!
-//! What it does not do as Postgres does: `avg` of integers is a double; `FOR UPDATE` is accepted and locks nothing, because
-//! transactions read at a pinned view and conflicts are found at commit; an array leaves as text.
+//! What it does not do as Postgres does: `FOR UPDATE` is accepted and locks nothing, because transactions read at a pinned view
+//! and conflicts are found at commit. Text compares by its bytes, as under collation C, and its case is that of Unicode. Exact
+//! numbers of one column show as many digits after the point as any of them may have, and a quotient may show four zeros fewer.
 
 mod calls;
 mod catalog;

@@ -247,7 +247,7 @@ pub(crate) fn interval_length() -> Arc<ScalarUDF> {
 /// `interval * number`.
 pub(crate) fn interval_times() -> Arc<ScalarUDF> {
     function("interval_times", ColumnType::Interval, (2, 2), |arguments| {
-        scaled(arguments, |factor| Ok(factor))
+        scaled(arguments, Ok)
     })
 }
 
