@@ -161,3 +161,18 @@ async fn a_lake_that_another_has_opened_meanwhile_is_not_taken_back_while_it_is_
     assert_eq!(state, "57P03", "{message}");
     successor.create_table(2, "b").await;
 }
+
+#[tokio::test]
+async fn a_lake_that_a_command_has_had_open_meanwhile_is_opened_again() {
+    let root = "memory://wire-readers-idle-command";
+    let server = TestServer::start_idle(root, Duration::from_millis(100)).await;
+    let mut client = server.connect_to_lake().await;
+    client.create_table(1, "a").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let url: StoreUrl = format!("{root}/catalog/lake/public").parse().unwrap();
+    let command = moraine_store::open(&url, &OpenOptions::default()).await.unwrap();
+    moraine_store::Store::close(command.as_ref()).await.unwrap();
+    drop(command);
+    client.create_table(2, "b").await;
+    assert_eq!(client.run(TABLES).await.table(), [["a"], ["b"]]);
+}
