@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
-use moraine_keys::{HeadKey, MigrationKey};
+use moraine_keys::{FormatKey, HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View};
 
 use crate::claims::Claims;
+use crate::definitions::{DefinitionView, Definitions};
 use crate::error::{CatalogError, StageError};
 use crate::indexes::IndexMemory;
 use crate::slot::{Hold, Slot};
@@ -100,6 +101,10 @@ pub struct Catalog {
     batch_bytes_max: usize,
     /// The inlined rows that open transactions remove.
     claims: Claims,
+    /// Whether the store was opened for reading only, beside whoever writes it.
+    only_reads: bool,
+    /// What every client reads again and again.
+    definitions: Arc<Definitions>,
     /// Which writer of the store this process is; `None` where it only reads, or the store does not count them.
     writer_epoch: Option<u64>,
     /// Which chunk directories of inlined tables are complete.
@@ -144,6 +149,8 @@ impl Catalog {
     fn on(store: Arc<dyn Store>, options: &CatalogOptions, writer_epoch: Option<u64>) -> Arc<Catalog> {
         Arc::new(Catalog {
             writer_epoch,
+            only_reads: options.access != Access::Write,
+            definitions: Arc::default(),
             store,
             slot: Slot::default(),
             slot_wait: options.slot_wait,
@@ -197,6 +204,10 @@ impl Catalog {
         let view = self.store.view()?;
         let head = view.value(&HeadKey {}).await?;
         self.check_unmigrated(view.as_ref(), head.as_ref()).await?;
+        let view: Arc<dyn View> = match head {
+            Some(head) => Arc::new(DefinitionView::new(view, head, Arc::clone(&self.definitions))),
+            None => view,
+        };
         Ok(CatalogTransaction::new(Arc::clone(self), view, head))
     }
 
@@ -212,6 +223,12 @@ impl Catalog {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The definitions that are kept in memory, for tests.
+    #[cfg(test)]
+    pub(crate) fn definitions(&self) -> &Definitions {
+        &self.definitions
     }
 
     /// The inlined rows that open transactions remove.
@@ -280,6 +297,13 @@ impl Catalog {
                 from_format: marker.from_format,
                 to_format: marker.to_format,
             });
+        }
+        // Nobody migrates a store under its writer without fencing it.
+        if self.only_reads
+            && let Some(format) = view.value(&FormatKey {}).await?
+            && format.format_version > moraine_codec::format::CURRENT
+        {
+            return Err(CatalogError::newer_format(format.format_version));
         }
         *self
             .unmigrated_head

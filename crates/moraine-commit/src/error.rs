@@ -27,6 +27,26 @@ pub enum CatalogError {
         /// The format the store is going to.
         to_format: u64,
     },
+    /// A newer version has migrated the store since it was opened here.
+    #[error(
+        "the store has been brought to format {found} since it was opened here, and this version reads up to {newest}; \
+         use the version that did it"
+    )]
+    NewerFormat {
+        /// The store's format now.
+        found: u64,
+        /// The newest format this version knows.
+        newest: u64,
+    },
+}
+
+impl CatalogError {
+    pub(crate) fn newer_format(found: u64) -> Self {
+        CatalogError::NewerFormat {
+            found,
+            newest: moraine_codec::format::CURRENT,
+        }
+    }
 }
 
 impl From<ReadError> for CatalogError {

@@ -80,6 +80,7 @@ pub mod check;
 mod claims;
 mod commit;
 pub mod conflicts;
+mod definitions;
 mod derive;
 mod drop_index;
 mod error;

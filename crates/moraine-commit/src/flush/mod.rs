@@ -199,8 +199,9 @@ impl Catalog {
 fn is_lost_race(error: &FlushError) -> bool {
     matches!(
         error,
-        FlushError::Stage(StageError::LostRace { .. } | StageError::SlotBusy { .. })
-            | FlushError::Commit(CommitFailure::Conflict { .. })
+        FlushError::Stage(
+            StageError::LostRace { .. } | StageError::SlotTaken { .. } | StageError::SlotBusy { .. }
+        ) | FlushError::Commit(CommitFailure::Conflict { .. })
     )
 }
 

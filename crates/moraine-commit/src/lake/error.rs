@@ -45,6 +45,17 @@ pub enum LakeError {
         /// The format the store is going to.
         to_format: u64,
     },
+    /// A newer version has migrated the store since it was opened here.
+    #[error(
+        "the store has been brought to format {found} since it was opened here, and this version reads up to {newest}; \
+         use the version that did it"
+    )]
+    NewerFormat {
+        /// The store's format now.
+        found: u64,
+        /// The newest format this version knows.
+        newest: u64,
+    },
     /// What the snapshot shows did not become durable, so it may never have been.
     #[error("what this snapshot shows did not become durable: {0}; ask for the newest snapshot again")]
     NotDurable(#[source] CommitError),
@@ -67,6 +78,7 @@ impl From<CatalogError> for LakeError {
                 from_format,
                 to_format,
             },
+            CatalogError::NewerFormat { found, newest } => LakeError::NewerFormat { found, newest },
         }
     }
 }

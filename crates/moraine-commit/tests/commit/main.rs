@@ -16,6 +16,7 @@ mod inlined_histories;
 mod inlined_tables;
 mod maintenance_batches;
 mod native_flush;
+mod read_only;
 mod retry_words;
 mod snapshot_races;
 mod snapshot_records;

@@ -120,10 +120,17 @@ fn only_lost_races_and_conflicts_invite_a_retry() {
             "{error}"
         );
     }
-    let begin = [CatalogError::MidMigration {
-        from_format: 9,
-        to_format: 11,
-    }];
+    let begin = [
+        CatalogError::MidMigration {
+            from_format: 9,
+            to_format: 11,
+        },
+        CatalogError::NewerFormat {
+            found: 13,
+            newest: 12,
+        },
+        CatalogError::Read(ReadError::ReadOnly),
+    ];
     for error in begin
         .into_iter()
         .chain(read_errors().into_iter().map(CatalogError::from))

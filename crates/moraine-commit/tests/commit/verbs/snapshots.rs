@@ -90,8 +90,9 @@ async fn a_table_is_found_by_name_without_reading_the_others() {
     for number in 0..20 {
         create_table(&catalog, &format!("table{number}")).await;
     }
-    assert_eq!(lookup("t").await, alone);
-    assert_eq!(lookup("table19").await, alone);
+    // What has been read whole before is not read at all.
+    assert!(lookup("t").await <= alone);
+    assert!(lookup("table19").await <= alone);
 }
 
 #[tokio::test]
