@@ -294,6 +294,22 @@ impl CatalogTransaction {
         self.staged.removed_changes.insert(snapshot_id);
     }
 
+    /// The present state as a transaction of its own, to be read while this one goes on: an open cursor does not see what
+    /// is changed after it was opened. It has no place in the order of commits and is not to be committed.
+    #[must_use]
+    pub fn frozen(&self) -> CatalogTransaction {
+        CatalogTransaction {
+            claimant: self.catalog.claims().claimant(),
+            catalog: Arc::clone(&self.catalog),
+            staging: self.staging.frozen(),
+            premise: self.premise,
+            slot: None,
+            has_lost: false,
+            was_overtaken: false,
+            staged: self.staged.clone(),
+        }
+    }
+
     /// The present state, to go back to.
     #[must_use]
     pub fn savepoint(&self) -> TransactionSavepoint {

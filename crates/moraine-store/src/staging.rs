@@ -78,6 +78,16 @@ impl Staging {
         self.writes.bytes()
     }
 
+    /// The present state on its own, to be read while this one goes on.
+    #[must_use]
+    pub fn frozen(&self) -> Staging {
+        Staging {
+            base: Arc::clone(&self.base),
+            writes: self.writes.clone(),
+            undo: Vec::new(),
+        }
+    }
+
     /// The present state, to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.len())
