@@ -12,6 +12,7 @@ pub(crate) mod state {
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const NUMERIC_OUT_OF_RANGE: &str = "22003";
     pub(crate) const INVALID_PARAMETER: &str = "22023";
+    pub(crate) const INVALID_ENCODING: &str = "22021";
     pub(crate) const INVALID_TEXT: &str = "22P02";
     pub(crate) const INVALID_BINARY: &str = "22P03";
     pub(crate) const BAD_COPY_FORMAT: &str = "22P04";
@@ -39,6 +40,13 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_TABLE: &str = "42P07";
     pub(crate) const DUPLICATE_SCHEMA: &str = "42P06";
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
+    pub(crate) const INVALID_STATEMENT_NAME: &str = "26000";
+    pub(crate) const INVALID_CURSOR_NAME: &str = "34000";
+    pub(crate) const INVALID_SAVEPOINT: &str = "3B001";
+    pub(crate) const NO_ACTIVE_TRANSACTION: &str = "25P01";
+    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
+    pub(crate) const DUPLICATE_CURSOR: &str = "42P03";
+    pub(crate) const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
     pub(crate) const ADMIN_SHUTDOWN: &str = "57P01";
     pub(crate) const CANNOT_CONNECT_NOW: &str = "57P03";
@@ -60,6 +68,10 @@ pub(crate) struct SqlError {
     pub(crate) hint: Option<String>,
     /// A fatal error ends the session.
     pub(crate) fatal: bool,
+    /// The character of the client's text that it is about, counted from 1.
+    pub(crate) position: Option<usize>,
+    /// In what it happened, when the statement's text does not show it: a line of a COPY.
+    pub(crate) context: Option<String>,
 }
 
 impl SqlError {
@@ -76,6 +88,8 @@ impl SqlError {
             message,
             hint: None,
             fatal: false,
+            position: None,
+            context: None,
         }
     }
 
@@ -84,6 +98,39 @@ impl SqlError {
         // Clients read the hint as part of the message.
         self.hint = Some(permanent(hint.into()));
         self
+    }
+
+    /// The same error at a byte of the text the client sent.
+    pub(crate) fn at(mut self, text: &str, byte: usize) -> SqlError {
+        let before = text.get(..byte).map_or(0, |before| before.chars().count());
+        self.position = Some(before + 1);
+        self
+    }
+
+    /// The same error with what it happened in.
+    pub(crate) fn within(mut self, context: impl Into<String>) -> SqlError {
+        self.context.get_or_insert(permanent(context.into()));
+        self
+    }
+
+    /// The same error at the name it is about, where the text of the statement shows it.
+    pub(crate) fn located(self, text: &str) -> SqlError {
+        let is_about_a_name = matches!(
+            self.state,
+            state::UNDEFINED_TABLE
+                | state::UNDEFINED_COLUMN
+                | state::AMBIGUOUS_COLUMN
+                | state::UNDEFINED_FUNCTION
+        );
+        let named = self.message.split(['"', '(']).nth(1).unwrap_or_default();
+        let last = named.rsplit('.').next().unwrap_or_default();
+        if self.position.is_some() || !is_about_a_name || last.is_empty() {
+            return self;
+        }
+        match crate::lexer::find_name(text, last) {
+            Some(byte) => self.at(text, byte),
+            None => self,
+        }
     }
 
     /// The same error, ending the session.
@@ -159,6 +206,8 @@ impl SqlError {
         let mut info = ErrorInfo::new(severity.to_owned(), self.state.to_owned(), self.message);
         info.severity_nonlocalized = Some(severity.to_owned());
         info.hint = self.hint;
+        info.position = self.position.map(|position| position.to_string());
+        info.where_context = self.context;
         info
     }
 }

@@ -6,45 +6,46 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::{FutureExt, Sink, SinkExt, stream};
+use futures::{FutureExt, Sink, SinkExt};
 use pgwire::api::auth::{
     DefaultServerParameterProvider, StartupHandler, finish_authentication, protocol_negotiation,
     save_startup_parameters_to_metadata,
 };
 use pgwire::api::copy::CopyHandler;
-use pgwire::api::portal::{Format, Portal};
+use pgwire::api::portal::Portal;
 use pgwire::api::query::{ExtendedQueryHandler, SimpleQueryHandler, send_ready_for_query};
-use pgwire::api::results::{
-    CopyResponse, DescribePortalResponse, DescribeStatementResponse, FieldFormat, FieldInfo, QueryResponse,
-    Response, Tag,
-};
-use pgwire::api::stmt::{QueryParser, StoredStatement};
+use pgwire::api::results::Response;
+use pgwire::api::stmt::NoopQueryParser;
 use pgwire::api::store::PortalStore;
 use pgwire::api::{
-    ClientInfo, ClientPortalStore, DEFAULT_NAME, ErrorHandler, METADATA_DATABASE, METADATA_USER,
-    PgWireConnectionState, PgWireServerHandlers, PidSecretKeyGenerator, RandomPidSecretKeyGenerator, Type,
+    ClientInfo, ClientPortalStore, ErrorHandler, METADATA_DATABASE, METADATA_USER, PgWireConnectionState,
+    PgWireServerHandlers, PidSecretKeyGenerator, RandomPidSecretKeyGenerator, Type,
 };
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::copy::{CopyData, CopyDone, CopyFail};
-use pgwire::messages::extendedquery::Sync as SyncMessage;
-use pgwire::messages::response::ReadyForQuery;
+use pgwire::messages::data::{FieldDescription, NoData, ParameterDescription, RowDescription};
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete, Sync as SyncMessage,
+    TARGET_TYPE_BYTE_PORTAL,
+};
+use pgwire::messages::response::{ErrorResponse, ReadyForQuery};
 use pgwire::messages::simplequery::Query;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use tokio::sync::Mutex;
 
 use crate::bind::Output;
 use crate::cancel::{CancelRegistry, Canceller};
+use crate::copy::output::describe;
 use crate::errors::{SqlError, state};
 use crate::lakes::Lakes;
-use crate::parse::{self, Parsed};
-use crate::session::extended::Executed;
 use crate::session::run::panicked;
 use crate::session::settings::SERVER_VERSION;
 use crate::session::{Next, Session};
 use crate::turns::{Client, Place};
-use crate::values::parameters::Parameter;
-use crate::values::types;
-use crate::wire::ClientWire;
+use crate::wire::{ClientWire, Failure, Wire};
+
+/// Parameters of a start-up message that are no settings.
+const NOT_SETTINGS: [&str; 3] = [METADATA_USER, METADATA_DATABASE, "replication"];
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -68,10 +69,9 @@ impl Connection {
         }
     }
 
-    /// Whether nothing would be lost if the connection ended now: no statement is running, no transaction is open.
+    /// Whether no statement is running. A transaction may be open, and is given up if the connection ends now.
     pub(crate) fn is_idle(&self) -> bool {
-        let session = self.session.try_lock();
-        session.is_ok_and(|session| session.as_ref().is_none_or(Session::is_idle))
+        self.session.try_lock().is_ok()
     }
 }
 
@@ -129,7 +129,11 @@ impl StartupHandler for Connection {
             application: application.unwrap_or_default(),
         };
         let identity = Client::new(pid, place);
-        let session = Session::new(Arc::clone(&self.shared.lakes), identity, database);
+        let mut session = Session::new(Arc::clone(&self.shared.lakes), identity, database);
+        let parameters = client.metadata().iter();
+        for (name, value) in parameters.filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
+            session.start_with(name, value).map_err(SqlError::fatal)?;
+        }
         self.shared.cancel.add(pid, secret, session.cancel_token());
         *self.session.lock().await = Some(session);
         let mut parameters = DefaultServerParameterProvider::default();
@@ -198,144 +202,175 @@ impl SimpleQueryHandler for Connection {
     }
 }
 
-/// A statement prepared for a connection.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    /// `None` for an empty query.
-    statement: Option<Parsed>,
-}
-
-/// Reads prepared statements; what they give is described by the session.
-pub(crate) struct PreparedParser;
-
-#[async_trait]
-impl QueryParser for PreparedParser {
-    type Statement = Arc<Prepared>;
-
-    async fn parse_sql<C>(
-        &self,
-        _client: &C,
-        sql: &str,
-        _types: &[Option<Type>],
-    ) -> PgWireResult<Option<Self::Statement>>
-    where
-        C: ClientInfo + Unpin + Send + Sync,
-    {
-        let mut statements = parse::statements(sql)?.into_iter();
-        let statement = statements.next();
-        if statements.next().is_some() {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(SqlError::new(state::SYNTAX_ERROR, message).into());
-        }
-        Ok(statement.map(|statement| {
-            Arc::new(Prepared {
-                statement: Some(statement),
-            })
-        }))
-    }
-
-    fn get_parameter_types(&self, _statement: &Self::Statement) -> PgWireResult<Vec<Type>> {
-        Ok(Vec::new())
-    }
-
-    fn get_result_schema(&self, _: &Self::Statement, _: Option<&Format>) -> PgWireResult<Vec<FieldInfo>> {
-        Ok(Vec::new())
-    }
-}
-
-/// The result formats of a Bind as the list of codes it was.
-fn codes(format: &Format) -> Vec<i16> {
-    match format {
-        Format::UnifiedText => Vec::new(),
-        Format::UnifiedBinary => vec![1],
-        Format::Individual(codes) => codes.clone(),
-    }
-}
-
-fn field(output: &Output, binary: bool) -> FieldInfo {
-    let format = if binary {
-        FieldFormat::Binary
+/// The fields of a result as the client is told of them.
+fn fields(outputs: impl Iterator<Item = (Output, bool)>) -> PgWireBackendMessage {
+    let fields: Vec<FieldDescription> = outputs
+        .map(|(output, binary)| describe(&output, binary))
+        .collect();
+    if fields.is_empty() {
+        PgWireBackendMessage::NoData(NoData::new())
     } else {
-        FieldFormat::Text
-    };
-    FieldInfo::new(output.name.clone(), None, None, output.wire_type.clone(), format)
-        .with_type_size(types::type_size(&output.wire_type))
-        .with_type_modifier(output.type_modifier)
+        PgWireBackendMessage::RowDescription(RowDescription::new(fields))
+    }
+}
+
+/// The end of a step of the extended protocol: an error, told by `pgwire`, which then waits for Sync.
+fn told(outcome: Result<(), Failure>) -> PgWireResult<()> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Failure::Sql(error)) => Err(error.into()),
+        Err(Failure::Gone(error)) => Err(error),
+    }
+}
+
+impl Connection {
+    async fn describe<C>(&self, client: &mut C, message: &Describe) -> Result<(), Failure>
+    where
+        C: Sink<PgWireBackendMessage> + Unpin + Send,
+        C::Error: Debug,
+        PgWireError: From<C::Error>,
+    {
+        let mut guard = self.session.lock().await;
+        let session = guard.as_mut().ok_or_else(no_session).map_err(Failure::Gone)?;
+        let mut wire = ClientWire(client);
+        let name = message.name.as_deref().unwrap_or_default();
+        if message.target_type == TARGET_TYPE_BYTE_PORTAL {
+            let described = session.describe_portal(name).await?;
+            return wire.feed(fields(described.into_iter())).await;
+        }
+        let prepared = session.prepared(name)?;
+        let described = session.describe_prepared(&prepared).await?;
+        let oids = described.parameters.iter().map(Type::oid).collect();
+        let parameters = ParameterDescription::new(oids);
+        wire.feed(PgWireBackendMessage::ParameterDescription(parameters))
+            .await?;
+        let outputs = described.outputs.into_iter().map(|output| (output, false));
+        wire.feed(fields(outputs)).await
+    }
+
+    /// Does one step of the extended protocol; a panic in it is its error.
+    async fn step<T>(&self, work: impl AsyncFnOnce(&mut Session) -> Result<T, Failure>) -> PgWireResult<T> {
+        let mut guard = self.session.lock().await;
+        let session = guard.as_mut().ok_or_else(no_session)?;
+        session.cancel_token().start();
+        let done = AssertUnwindSafe(work(session)).catch_unwind().await;
+        session.cancel_token().finish();
+        match done {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Failure::Sql(error))) => Err(error.into()),
+            Ok(Err(Failure::Gone(error))) => Err(error),
+            Err(panic) => Err(panicked(panic.as_ref()).into()),
+        }
+    }
 }
 
 #[async_trait]
 impl ExtendedQueryHandler for Connection {
-    type Statement = Arc<Prepared>;
-    type QueryParser = PreparedParser;
+    // Statements and portals are the session's: SQL names them too.
+    type Statement = String;
+    type QueryParser = NoopQueryParser;
 
     fn query_parser(&self) -> Arc<Self::QueryParser> {
-        Arc::new(PreparedParser)
+        Arc::new(NoopQueryParser)
     }
 
-    async fn do_describe_statement<C>(
-        &self,
-        _client: &mut C,
-        target: &StoredStatement<Self::Statement>,
-    ) -> PgWireResult<DescribeStatementResponse>
+    async fn on_parse<C>(&self, client: &mut C, message: Parse) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         C::PortalStore: PortalStore<Statement = Self::Statement>,
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let mut guard = self.session.lock().await;
-        let session = guard.as_mut().ok_or_else(no_session)?;
-        let Some(statement) = &target.statement.statement else {
-            return Ok(DescribeStatementResponse::new(Vec::new(), Vec::new()));
-        };
-        let description = session.describe(statement).await?;
-        let declared = &target.parameter_types;
-        let count = declared.len().max(description.parameters.len());
-        let parameters = (0..count).map(|index| {
-            let given = declared
-                .get(index)
-                .cloned()
-                .flatten()
-                .filter(|given| *given != Type::UNKNOWN);
-            given
-                .or_else(|| description.parameters.get(index).cloned())
-                .unwrap_or(Type::TEXT)
-        });
-        let fields = description.outputs.iter().map(|output| field(output, false));
-        Ok(DescribeStatementResponse::new(
-            parameters.collect(),
-            fields.collect(),
-        ))
+        let name = message.name.as_deref().unwrap_or_default();
+        self.step(async |session: &mut Session| {
+            session.parse(name, &message.query, &message.type_oids).await
+        })
+        .await?;
+        client
+            .feed(PgWireBackendMessage::ParseComplete(ParseComplete::new()))
+            .await?;
+        Ok(())
     }
 
-    async fn do_describe_portal<C>(
-        &self,
-        _client: &mut C,
-        target: &Portal<Self::Statement>,
-    ) -> PgWireResult<DescribePortalResponse>
+    async fn on_bind<C>(&self, client: &mut C, message: Bind) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         C::PortalStore: PortalStore<Statement = Self::Statement>,
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let mut guard = self.session.lock().await;
-        let session = guard.as_mut().ok_or_else(no_session)?;
-        let Some(statement) = &target.statement.statement.statement else {
-            return Ok(DescribePortalResponse::new(Vec::new()));
-        };
-        let description = session.describe(statement).await?;
-        let codes = codes(&target.result_column_format);
-        let fields = description.outputs.iter().enumerate();
-        let fields =
-            fields.map(|(index, output)| field(output, crate::session::extended::is_binary(&codes, index)));
-        Ok(DescribePortalResponse::new(fields.collect()))
+        self.step(async |session: &mut Session| session.bind(message).map_err(Failure::from))
+            .await?;
+        client
+            .feed(PgWireBackendMessage::BindComplete(BindComplete::new()))
+            .await?;
+        Ok(())
+    }
+
+    async fn on_describe<C>(&self, client: &mut C, message: Describe) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Self::Statement>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        match AssertUnwindSafe(self.describe(client, &message))
+            .catch_unwind()
+            .await
+        {
+            Ok(described) => told(described),
+            Err(panic) => Err(panicked(panic.as_ref()).into()),
+        }
+    }
+
+    async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Self::Statement>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or_default();
+        // As in Postgres, no number and a negative one mean all rows.
+        let rows_max = usize::try_from(message.max_rows).unwrap_or(0);
+        let mut wire = ClientWire(client);
+        let next = self
+            .step(async |session: &mut Session| session.execute(name, rows_max, &mut wire).await)
+            .await?;
+        if next == Next::CopyIn {
+            client.set_state(PgWireConnectionState::CopyInProgress(true));
+            client.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn on_close<C>(&self, client: &mut C, message: Close) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Self::Statement>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or_default();
+        let is_portal = message.target_type == TARGET_TYPE_BYTE_PORTAL;
+        self.step(async |session: &mut Session| {
+            match is_portal {
+                true => session.close_portal(name),
+                false => session.close_statement(name),
+            }
+            Ok(())
+        })
+        .await?;
+        client
+            .feed(PgWireBackendMessage::CloseComplete(CloseComplete::new()))
+            .await?;
+        Ok(())
     }
 
     async fn do_query<C>(
         &self,
         _client: &mut C,
-        portal: &Portal<Self::Statement>,
+        _portal: &Portal<Self::Statement>,
         _max_rows: usize,
     ) -> PgWireResult<Response>
     where
@@ -344,35 +379,12 @@ impl ExtendedQueryHandler for Connection {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let mut guard = self.session.lock().await;
-        let session = guard.as_mut().ok_or_else(no_session)?;
-        let Some(statement) = &portal.statement.statement.statement else {
-            return Ok(Response::EmptyQuery);
-        };
-        let declared = &portal.statement.parameter_types;
-        let formats = codes(&portal.parameter_format);
-        let parameters = portal
-            .parameters
-            .iter()
-            .enumerate()
-            .map(|(index, bytes)| Parameter {
-                bytes: bytes.clone(),
-                binary: crate::session::extended::is_binary(&formats, index),
-                declared: declared.get(index).cloned().flatten(),
-            });
-        let result_codes = codes(&portal.result_column_format);
-        let executed = session.execute(statement, parameters.collect(), &result_codes);
-        let executed = match AssertUnwindSafe(executed).catch_unwind().await {
-            Ok(executed) => executed?,
-            Err(panic) => {
-                session.fail_block();
-                return Err(panicked(panic.as_ref()).into());
-            }
-        };
-        Ok(respond(executed))
+        Ok(Response::Error(Box::new(
+            SqlError::internal("a portal that nobody runs").into_info(),
+        )))
     }
 
-    /// The transaction's state is what the session says, whatever has failed before.
+    /// Ends the transaction of the messages before it. Its state is what the session says, whatever has failed before.
     async fn on_sync<C>(&self, client: &mut C, _message: SyncMessage) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -380,49 +392,21 @@ impl ExtendedQueryHandler for Connection {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        client.portal_store().rm_portal(DEFAULT_NAME);
-        let status = self
-            .session
-            .lock()
-            .await
-            .as_ref()
-            .ok_or_else(no_session)?
-            .status();
+        let mut guard = self.session.lock().await;
+        let session = guard.as_mut().ok_or_else(no_session)?;
+        let ended = AssertUnwindSafe(session.sync()).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+        if let Err(error) = ended {
+            session.fail_block();
+            let response = ErrorResponse::from(error.into_info());
+            client.feed(PgWireBackendMessage::ErrorResponse(response)).await?;
+        }
+        let status = session.status();
         client.set_transaction_status(status);
         client
             .send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))
             .await?;
         Ok(())
-    }
-}
-
-fn respond(executed: Executed) -> Response {
-    match executed {
-        Executed::Rows(rows, verb) => {
-            let rows = stream::iter(rows.into_iter().map(Ok));
-            let mut response = QueryResponse::new(Arc::new(Vec::new()), rows);
-            response.set_command_tag(&verb);
-            Response::Query(response)
-        }
-        Executed::Command(tag) => Response::Execution(Tag::new(&tag)),
-        Executed::Began(tag) => Response::TransactionStart(Tag::new(&tag)),
-        Executed::Ended(tag) => Response::TransactionEnd(Tag::new(&tag)),
-        Executed::CopyOut {
-            binary,
-            columns,
-            data,
-        } => {
-            let data = stream::iter(data.into_iter().map(|piece| Ok(CopyData::new(piece))));
-            // A response that is made as binary adds a trailer of its own; this one has its trailer.
-            let mut response = CopyResponse::new(0, columns, data);
-            response.format = i8::from(binary);
-            Response::CopyOut(response)
-        }
-        Executed::CopyIn { binary, columns } => {
-            let mut response = CopyResponse::new(0, columns, stream::empty());
-            response.format = i8::from(binary);
-            Response::CopyIn(response)
-        }
     }
 }
 

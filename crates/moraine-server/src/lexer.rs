@@ -209,6 +209,23 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// The byte at which a name stands first in a text.
+pub(crate) fn find_name(text: &str, name: &str) -> Option<usize> {
+    let mut lexer = Lexer::new(text);
+    loop {
+        lexer.skip_blank().ok()?;
+        let start = lexer.position();
+        let found = match lexer.token().ok()?? {
+            Token::Word(word) => word.eq_ignore_ascii_case(name),
+            Token::Identifier(identifier) => identifier == name,
+            _ => false,
+        };
+        if found {
+            return Some(start);
+        }
+    }
+}
+
 fn is_word_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }

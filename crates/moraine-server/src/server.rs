@@ -17,12 +17,15 @@ use crate::lakes::Lakes;
 
 /// Connections one server keeps open. A DuckDB process takes a few for each attached lake.
 pub const CONNECTIONS_MAX: usize = 1_024;
-/// How long open transactions may take to end when the server is asked to stop.
+/// How long running statements may take to end when the server is asked to stop.
 pub const DRAIN_SECONDS: u64 = 10;
 /// How long a lake stays open that nobody uses, unless told otherwise.
 pub const IDLE_CLOSE_SECONDS: u64 = 300;
 /// How often lakes that nobody uses are looked for, within the time that they stay open.
 const IDLE_LOOKS: u32 = 4;
+
+/// How long a client may take to hear why its connection ends.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -34,7 +37,7 @@ pub struct ServerOptions {
     pub root: StoreUrl,
     /// How lakes are opened.
     pub catalog: CatalogOptions,
-    /// How long open transactions may take to end when the server is asked to stop; [`DRAIN_SECONDS`] unless set.
+    /// How long running statements may take to end when the server is asked to stop; [`DRAIN_SECONDS`] unless set.
     pub drain: Duration,
     /// How long a lake stays open that nobody uses; [`IDLE_CLOSE_SECONDS`] unless set, for ever where there is none. The next
     /// use opens it again.
@@ -132,8 +135,9 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown` ends. Then no connection is accepted any more, idle sessions are closed, open transactions
-    /// get the drain time to end, and all lakes are closed.
+    /// Serves until `shutdown` ends. Then no connection is accepted any more, sessions that run no statement are told 57P01
+    /// and closed, their open transactions given up; running statements, COMMIT among them, get the drain time to end, and
+    /// all lakes are closed.
     ///
     /// # Errors
     /// None at present; connections fail alone.
@@ -211,25 +215,39 @@ fn log_end(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// Serves one connection to its end, or until the server stops and the connection has no transaction open.
+/// Serves one connection to its end, or until the server stops and no statement is running on it.
 async fn connection(shared: Arc<Shared>, socket: TcpStream, mut stopping: watch::Receiver<bool>) {
+    let Ok((socket, last_words)) = doubled(socket) else {
+        tracing::warn!("a connection could not be set up");
+        return;
+    };
     let connection = Arc::new(Connection::new(shared));
-    let served = pgwire::tokio::process_socket(socket, None, Handlers(Arc::clone(&connection)));
-    tokio::pin!(served);
-    tokio::select! {
-        ended = &mut served => return log_io(ended),
-        _ = stopping.wait_for(|stopping| *stopping) => {}
-    }
-    // A session in the middle of a transaction goes on; one that waits for its next is closed.
-    loop {
-        if connection.is_idle() {
-            return;
-        }
+    {
+        let served = pgwire::tokio::process_socket(socket, None, Handlers(Arc::clone(&connection)));
+        tokio::pin!(served);
         tokio::select! {
             ended = &mut served => return log_io(ended),
-            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+        // A statement that is running comes to its end, a COMMIT most of all; a session that waits for its next is closed,
+        // and its transaction with it.
+        while !connection.is_idle() {
+            tokio::select! {
+                ended = &mut served => return log_io(ended),
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
         }
     }
+    let message = "terminating connection due to administrator command";
+    let error = crate::errors::SqlError::new(crate::errors::state::ADMIN_SHUTDOWN, message);
+    tell(last_words, error).await;
+}
+
+/// A socket, and the same socket for what is said when nobody else writes to it any more.
+fn doubled(socket: TcpStream) -> std::io::Result<(TcpStream, TcpStream)> {
+    let socket = socket.into_std()?;
+    let second = socket.try_clone()?;
+    Ok((TcpStream::from_std(socket)?, TcpStream::from_std(second)?))
 }
 
 fn log_io(ended: Result<(), std::io::Error>) {
@@ -239,18 +257,27 @@ fn log_io(ended: Result<(), std::io::Error>) {
 }
 
 /// Tells a client that there is no room, in the one message it will understand before any other.
-async fn refuse(mut socket: TcpStream) {
-    use pgwire::messages::PgWireBackendMessage;
-    use pgwire::messages::response::ErrorResponse;
+async fn refuse(socket: TcpStream) {
     let error = crate::errors::SqlError::new(
         crate::errors::state::TOO_MANY_CONNECTIONS,
         format!("this server has {CONNECTIONS_MAX} connections open, as many as it may"),
     );
+    tell(socket, error).await;
+}
+
+/// Ends a connection with an error.
+async fn tell(mut socket: TcpStream, error: crate::errors::SqlError) {
+    use pgwire::messages::PgWireBackendMessage;
+    use pgwire::messages::response::ErrorResponse;
     let response = PgWireBackendMessage::ErrorResponse(ErrorResponse::from(error.fatal().into_info()));
     let mut bytes = bytes::BytesMut::new();
     if response.encode(&mut bytes).is_ok() {
-        let _ = socket.write_all(&bytes).await;
-        let _ = socket.shutdown().await;
+        // A client that does not read keeps nobody waiting.
+        let told = async {
+            let _ = socket.write_all(&bytes).await;
+            let _ = socket.shutdown().await;
+        };
+        let _ = tokio::time::timeout(LAST_WORDS_WAIT, told).await;
     }
 }
 

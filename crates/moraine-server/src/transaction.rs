@@ -1,11 +1,12 @@
 //! One transaction of a session: a pinned transaction on each lake it has touched, of which one at most is written, and
 //! the row numbers it has handed out. What statements do in it is in `execute`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use moraine_commit::{Catalog, CatalogTransaction, CommitFailure, ReadError, Turn};
+use futures::FutureExt;
+use moraine_commit::{Catalog, CatalogTransaction, CommitFailure, ReadError, TransactionSavepoint, Turn};
 use moraine_tables::{CompareOp, Comparison, Filter, Relation, Value};
 
 use crate::errors::{SqlError, state};
@@ -28,6 +29,20 @@ pub(crate) struct Transaction {
     /// The schema of the lake this transaction changes.
     written: Option<String>,
     pub(crate) ledger: Ledger,
+    /// Whether results leave before the end of the transaction although their client takes them for final: then what
+    /// they show must be durable first.
+    pub(crate) is_implicit: bool,
+    /// The lakes of which all that is seen is known to be durable.
+    settled: BTreeSet<String>,
+    /// Whether this is a state of another transaction, to be read.
+    is_frozen: bool,
+}
+
+/// A state of a transaction to go back to.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    lakes: BTreeMap<String, TransactionSavepoint>,
+    written: Option<String>,
 }
 
 /// One lake as this transaction sees it.
@@ -35,6 +50,8 @@ struct Pinned {
     lake: Arc<Lake>,
     /// `None` where there is no store.
     open: Option<(Arc<Catalog>, CatalogTransaction)>,
+    /// The state before any change, where there was a store from the beginning.
+    begun: Option<TransactionSavepoint>,
 }
 
 /// The lakes a transaction has pinned.
@@ -67,7 +84,81 @@ impl Transaction {
             pinned: BTreeMap::new(),
             written: None,
             ledger: Ledger::default(),
+            is_implicit: false,
+            settled: BTreeSet::new(),
+            is_frozen: false,
         }
+    }
+
+    /// The transaction as it is now, to be read while this one goes on. What it pins from here on it pins for itself.
+    pub(crate) fn frozen(&self) -> Transaction {
+        let frozen = |pinned: &Pinned| {
+            let open = pinned.open.as_ref();
+            Pinned {
+                lake: Arc::clone(&pinned.lake),
+                open: open.map(|(catalog, transaction)| (Arc::clone(catalog), transaction.frozen())),
+                begun: None,
+            }
+        };
+        let pinned = self.pinned.iter();
+        Transaction {
+            lakes: Arc::clone(&self.lakes),
+            database: self.database.clone(),
+            client: Arc::clone(&self.client),
+            opening: self.opening,
+            turn: None,
+            started: self.started,
+            read_only: true,
+            pinned: pinned
+                .map(|(schema, lake)| (schema.clone(), frozen(lake)))
+                .collect(),
+            written: None,
+            ledger: Ledger::default(),
+            is_implicit: false,
+            settled: BTreeSet::new(),
+            is_frozen: true,
+        }
+    }
+
+    /// The present state, to go back to.
+    pub(crate) fn mark(&self) -> Mark {
+        let open = |(schema, pinned): (&String, &Pinned)| {
+            let (_, transaction) = pinned.open.as_ref()?;
+            Some((schema.clone(), transaction.savepoint()))
+        };
+        Mark {
+            lakes: self.pinned.iter().filter_map(open).collect(),
+            written: self.written.clone(),
+        }
+    }
+
+    /// Takes back what was changed since `mark`. What was pinned since stays pinned.
+    pub(crate) fn roll_back_to(&mut self, mark: &Mark) {
+        for (schema, pinned) in &mut self.pinned {
+            let savepoint = mark.lakes.get(schema).or(pinned.begun.as_ref()).cloned();
+            if let (Some((_, transaction)), Some(savepoint)) = (&mut pinned.open, savepoint) {
+                transaction.rollback_to(savepoint);
+            }
+        }
+        self.written.clone_from(&mark.written);
+    }
+
+    /// Waits until everything this transaction sees is durable, where its results leave before its end.
+    pub(crate) async fn settle(&mut self) -> Result<(), SqlError> {
+        if !self.is_implicit || self.has_written() {
+            return Ok(());
+        }
+        for (schema, pinned) in &self.pinned {
+            if let Some((catalog, _)) = &pinned.open
+                && !self.settled.contains(schema)
+            {
+                // One that begins now sees all that this one sees.
+                let newer = begin(&pinned.lake, catalog, None).await?;
+                Box::pin(newer.commit()).await?;
+                self.settled.insert(schema.clone());
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn database(&self) -> &str {
@@ -92,7 +183,8 @@ impl Transaction {
             return Ok(());
         }
         let lake = self.lakes.lake(&self.database, schema)?;
-        let open = match lake.existing().await? {
+        // What opens a store is deep; its type ends here.
+        let open = match lake.existing().boxed().await? {
             Some(catalog) => {
                 let turn = match self.read_only {
                     true => None,
@@ -104,7 +196,9 @@ impl Transaction {
             }
             None => None,
         };
-        self.pinned.insert(schema.to_owned(), Pinned { lake, open });
+        let begun = open.as_ref().map(|(_, transaction)| transaction.savepoint());
+        self.pinned
+            .insert(schema.to_owned(), Pinned { lake, open, begun });
         Ok(())
     }
 
@@ -154,8 +248,9 @@ impl Transaction {
             .get_mut(schema)
             .ok_or_else(|| SqlError::internal("a lake that was not pinned"))?;
         if pinned.open.is_none() {
-            let catalog = pinned.lake.created().await?;
+            let catalog = pinned.lake.created().boxed().await?;
             let transaction = begin(&pinned.lake, &catalog, None).await?;
+            pinned.begun = Some(transaction.savepoint());
             pinned.open = Some((catalog, transaction));
         }
         let open = pinned.open.as_mut().map(|(_, transaction)| transaction);
@@ -218,6 +313,7 @@ impl Transaction {
         let Some(Pinned {
             lake,
             open: Some((catalog, transaction)),
+            ..
         }) = written
         else {
             return Ok(());
@@ -248,6 +344,9 @@ impl Transaction {
 impl Drop for Transaction {
     /// Remembers a lost race, however the transaction ends: the client's next goes first.
     fn drop(&mut self) {
+        if self.is_frozen {
+            return;
+        }
         for pinned in self.pinned.values() {
             if pinned.open.as_ref().is_some_and(|(_, open)| open.has_lost()) {
                 pinned.lake.losses().note(&self.client);

@@ -71,17 +71,24 @@ impl Binder<'_> {
     }
 
     fn parameter(&self, name: &str) -> Result<Literal, SqlError> {
-        let number = name
-            .strip_prefix('$')
-            .and_then(|digits| digits.parse::<usize>().ok());
-        let index = number.and_then(|number| number.checked_sub(1)).ok_or_else(|| {
-            SqlError::new(
-                state::SYNTAX_ERROR,
-                format!("syntax error: {name} is no parameter"),
-            )
-        })?;
-        self.parameters.check(index)?;
-        Ok(Literal::Parameter(index, self.parameters.clone()))
+        self.parameters.literal(parameter_index(name)?)
+    }
+
+    /// The position of the parameter an expression is, under whatever casts: `$1`, `$1::bigint[]`.
+    pub(super) fn array_parameter(&self, expr: &Expr) -> Result<Option<usize>, SqlError> {
+        match expr {
+            Expr::Nested(inner) => self.array_parameter(inner),
+            Expr::Cast {
+                expr,
+                data_type: DataType::Array(_),
+                ..
+            } => self.array_parameter(expr),
+            Expr::Value(value) => match &value.value {
+                SqlValue::Placeholder(name) => parameter_index(name).map(Some),
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
     }
 
     /// The value of a literal in a column.
@@ -111,6 +118,19 @@ impl Binder<'_> {
             _ => Err(SqlError::internal("a row count that is no number")),
         }
     }
+}
+
+/// The position of the parameter `$n`, from 0.
+fn parameter_index(name: &str) -> Result<usize, SqlError> {
+    let number = name
+        .strip_prefix('$')
+        .and_then(|digits| digits.parse::<usize>().ok());
+    number.and_then(|number| number.checked_sub(1)).ok_or_else(|| {
+        SqlError::new(
+            state::SYNTAX_ERROR,
+            format!("syntax error: {name} is no parameter"),
+        )
+    })
 }
 
 /// Text compares bytewise here, which is what the collation "C" asks for.

@@ -9,8 +9,8 @@ use super::scope::{Reference, Scope};
 use super::{Binder, OutputKind, RowFilter, ScalarComparison};
 use crate::errors::{SqlError, state};
 use crate::tid;
-use crate::values::literal::{Literal, number_type};
-use crate::values::types::sql_name;
+use crate::values::literal::{Literal, Target, number_type};
+use crate::values::types::{sql_name, wire_type};
 
 /// The conjuncts of a condition, parentheses removed.
 pub(super) fn conjuncts(expr: &Expr) -> Vec<&Expr> {
@@ -129,6 +129,12 @@ impl Binder<'_> {
             Expr::InList { expr, list, negated } => {
                 negate(*negated, self.in_list(column_of(expr, scope)?, list, scope)?)
             }
+            Expr::AnyOp {
+                left,
+                compare_op: BinaryOperator::Eq,
+                right,
+                ..
+            } => self.any_of(left, right, scope)?,
             Expr::Between {
                 expr,
                 negated,
@@ -214,6 +220,23 @@ impl Binder<'_> {
         Ok(Condition::Any(others))
     }
 
+    /// `column = ANY($1)`.
+    fn any_of(&self, left: &Expr, right: &Expr, scope: &Scope) -> Result<Condition, SqlError> {
+        let Some(index) = self.array_parameter(right)? else {
+            return Err(SqlError::unsupported("= ANY of anything but a parameter here"));
+        };
+        let column = column_of(left, scope)?;
+        let target = Target {
+            column: scope.name_of(column),
+            column_type: scope.type_of(column).unwrap_or(ColumnType::Text),
+            now: self.now,
+        };
+        Ok(match self.parameters.array(index, target)? {
+            Some(values) => Condition::In { column, values },
+            None => Condition::Constant(None),
+        })
+    }
+
     fn literal(&self, expr: &Expr) -> Result<Literal, SqlError> {
         self.constant(expr)?
             .ok_or_else(|| SqlError::unsupported(format!("a comparison with {}", construct(expr))))
@@ -233,7 +256,15 @@ impl Binder<'_> {
             column_type,
             ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64
         );
-        match literal {
+        if let Literal::Parameter(index, parameters) = literal {
+            parameters.learn(*index, wire_type(column_type));
+        }
+        // A number that came with a type is compared by its digits like one that stands in the statement.
+        let digits = number_digits(literal, column_type);
+        match digits.as_ref().unwrap_or(literal) {
+            Literal::Typed(value) if column_type == ColumnType::Text => {
+                Err(no_operator(column_type, value.type_name()))
+            }
             Literal::Number(digits) if integer => integer_against(column, op, digits, name),
             Literal::Number(digits) | Literal::Quoted(digits)
                 if matches!(column_type, ColumnType::Numeric { .. })
@@ -299,6 +330,29 @@ impl Binder<'_> {
             ))),
         }
     }
+}
+
+/// The digits of a typed number that meets a column of exact numbers.
+fn number_digits(literal: &Literal, column_type: ColumnType) -> Option<Literal> {
+    let whole = matches!(
+        column_type,
+        ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64
+    );
+    if !whole && !matches!(column_type, ColumnType::Numeric { .. }) {
+        return None;
+    }
+    let Literal::Typed(value) = literal else {
+        return None;
+    };
+    Some(Literal::Number(match value {
+        Value::Float64(number) if number.is_finite() => number.to_string(),
+        Value::Float32(number) if number.is_finite() => number.to_string(),
+        Value::Numeric(number) => number.to_string(),
+        Value::Int16(number) if !whole => number.to_string(),
+        Value::Int32(number) if !whole => number.to_string(),
+        Value::Int64(number) if !whole => number.to_string(),
+        _ => return None,
+    }))
 }
 
 fn negate(negated: bool, condition: Condition) -> Condition {

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use moraine_tables::{Column, ColumnType, Relation, RelationSchema, Value};
 use postgres_types::Type;
-use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::ast::{Expr, Query, SetExpr, Statement};
 
 pub(crate) use condition::Condition;
-pub(crate) use copy::{CopyFormat, CopyIn, CopyTextOptions, copy_format};
+pub(crate) use copy::{CopyCsvOptions, CopyFormat, CopyIn, CopyTextOptions, ForceQuote, copy_format};
 pub(crate) use modify::positions;
 pub(crate) use names::{TableName, fold, object_name};
 
@@ -278,7 +278,9 @@ impl<'a> Binder<'a> {
     pub(crate) async fn bind(&mut self, parsed: &Parsed) -> Result<Bound, SqlError> {
         match parsed {
             Parsed::Insert(insert) => self.insert_values(insert).await,
-            Parsed::Checkpoint => Err(SqlError::internal("CHECKPOINT reached the binder")),
+            Parsed::Checkpoint | Parsed::Fetch(_) => Err(SqlError::internal(
+                "a statement of the session reached the binder",
+            )),
             Parsed::Sql(statement) => self.statement(statement).await,
         }
     }
@@ -323,6 +325,28 @@ impl<'a> Binder<'a> {
             .find(name)
             .await?
             .ok_or_else(|| SqlError::undefined_table(name))
+    }
+}
+
+/// The literal an expression is, where nothing is known but the expression; 0A000 for anything else.
+pub(crate) fn literal(expr: &Expr) -> Result<Literal, SqlError> {
+    let mut nothing = NoTables;
+    let names = SessionNames {
+        database: String::new(),
+        schema: String::new(),
+    };
+    let binder = Binder::new(&mut nothing, Arc::new(Parameters::none()), names, 0);
+    binder
+        .constant(expr)?
+        .ok_or_else(|| SqlError::unsupported(format!("the argument {expr}")))
+}
+
+struct NoTables;
+
+#[async_trait]
+impl Tables for NoTables {
+    async fn find(&mut self, _: &TableName) -> Result<Option<Source>, SqlError> {
+        Ok(None)
     }
 }
 

@@ -3,8 +3,8 @@
 use bytes::{Buf, BytesMut};
 use moraine_tables::{Column, Value};
 
-use super::BINARY_SIGNATURE;
-use crate::bind::{CopyFormat, CopyIn, CopyTextOptions};
+use super::{BINARY_SIGNATURE, csv};
+use crate::bind::{CopyCsvOptions, CopyFormat, CopyIn, CopyTextOptions};
 use crate::errors::{SqlError, state};
 use crate::values::literal::{Target, read};
 use crate::values::{decode, types};
@@ -25,6 +25,8 @@ pub(crate) struct CopyReader {
     /// The first thing that went wrong. What still arrives is thrown away; the client hears of it at the end.
     error: Option<SqlError>,
     now: i64,
+    /// The line, or the row of a binary COPY, that is being read; counted from 1.
+    line: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,7 @@ impl CopyReader {
     pub(crate) fn new(copy: CopyIn, now: i64) -> CopyReader {
         let stage = match &copy.format {
             CopyFormat::Text(options) if !options.header => Stage::Rows,
+            CopyFormat::Csv(options) if !options.header => Stage::Rows,
             _ => Stage::Header,
         };
         CopyReader {
@@ -50,6 +53,7 @@ impl CopyReader {
             stage,
             error: None,
             now,
+            line: 0,
         }
     }
 
@@ -79,7 +83,8 @@ impl CopyReader {
     fn read(&mut self) -> Result<(), SqlError> {
         match self.copy.format.clone() {
             CopyFormat::Binary => self.read_binary(),
-            CopyFormat::Text(options) => self.read_text(&options, false),
+            CopyFormat::Text(options) => self.read_lines(&Lines::Text(&options), false),
+            CopyFormat::Csv(options) => self.read_lines(&Lines::Csv(&options), false),
         }
     }
 
@@ -89,7 +94,8 @@ impl CopyReader {
             let outcome = match self.copy.format.clone() {
                 CopyFormat::Binary if self.stage == Stage::End => Ok(()),
                 CopyFormat::Binary => Err(bad_format("unexpected EOF in COPY data")),
-                CopyFormat::Text(options) => self.read_text(&options, true),
+                CopyFormat::Text(options) => self.read_lines(&Lines::Text(&options), true),
+                CopyFormat::Csv(options) => self.read_lines(&Lines::Csv(&options), true),
             };
             self.error = outcome.err();
         }
@@ -107,6 +113,7 @@ impl CopyReader {
             self.stage = Stage::Rows;
         }
         while self.stage == Stage::Rows {
+            self.line = self.rows.len() + 1;
             let Some((row, used)) = self.binary_row()? else {
                 return Ok(());
             };
@@ -176,7 +183,8 @@ impl CopyReader {
             };
             rest.advance(length);
             let column = self.column(*position)?;
-            let value = decode::binary(bytes, column.column_type).ok_or_else(|| incorrect(column, length))?;
+            let value = decode::binary(bytes, column.column_type)
+                .ok_or_else(|| incorrect(column, length).within(self.place(Some((column, None)), None)))?;
             set(&mut row, *position, value);
         }
         Ok(Some((Some(row), self.buffer.len() - rest.len())))
@@ -187,9 +195,9 @@ impl CopyReader {
         column.ok_or_else(|| SqlError::internal("a COPY into a column beyond the table"))
     }
 
-    fn read_text(&mut self, options: &CopyTextOptions, at_end: bool) -> Result<(), SqlError> {
+    fn read_lines(&mut self, lines: &Lines<'_>, at_end: bool) -> Result<(), SqlError> {
         loop {
-            let line = match line_end(&self.buffer) {
+            let line = match lines.end(&self.buffer) {
                 Some(end) => {
                     let line = self.buffer.split_to(end);
                     self.buffer.advance(1);
@@ -198,9 +206,10 @@ impl CopyReader {
                 None if at_end && !self.buffer.is_empty() => self.buffer.split(),
                 None => return Ok(()),
             };
+            self.line += 1;
             let line = line.strip_suffix(b"\r").unwrap_or(&line);
             if self.stage == Stage::End {
-                return Err(bad_format("received copy data after EOF marker"));
+                return Err(bad_format("received copy data after EOF marker").within(self.place(None, None)));
             }
             if line == b"\\." {
                 self.stage = Stage::End;
@@ -210,13 +219,38 @@ impl CopyReader {
                 self.stage = Stage::Rows;
                 continue;
             }
-            let row = self.text_row(line, options)?;
+            let fields = match lines {
+                Lines::Text(options) => Ok(split_fields(line, options.delimiter)
+                    .into_iter()
+                    .map(Raw::Escaped)
+                    .collect::<Vec<_>>()),
+                Lines::Csv(options) => {
+                    csv::fields(line, options).map(|fields| fields.into_iter().map(Raw::Csv).collect())
+                }
+            };
+            let row = fields.and_then(|fields| self.row(&fields, lines));
+            let row = row.map_err(|error| error.within(self.place(None, Some(line))))?;
             self.rows.push(row);
+            // A field may hold lines of its own.
+            self.line += line.iter().filter(|byte| **byte == b'\n').count();
         }
     }
 
-    fn text_row(&self, line: &[u8], options: &CopyTextOptions) -> Result<Vec<Value>, SqlError> {
-        let fields = split_fields(line, options.delimiter);
+    /// Where in the data something is, as PostgreSQL says it.
+    fn place(&self, column: Option<(&Column, Option<&str>)>, line: Option<&[u8]>) -> String {
+        let table = self.copy.target.name();
+        let place = format!("COPY {table}, line {}", self.line);
+        match (column, line) {
+            (Some((column, Some(text))), _) => {
+                format!("{place}, column {}: \"{}\"", column.name, shortened(text))
+            }
+            (Some((column, None)), _) => format!("{place}, column {}", column.name),
+            (None, Some(line)) => format!("{place}: \"{}\"", shortened(&String::from_utf8_lossy(line))),
+            (None, None) => place,
+        }
+    }
+
+    fn row(&self, fields: &[Raw<'_>], lines: &Lines<'_>) -> Result<Vec<Value>, SqlError> {
         if fields.len() > self.copy.columns.len() {
             return Err(bad_format("extra data after last expected column"));
         }
@@ -229,28 +263,70 @@ impl CopyReader {
                     column.name
                 )));
             };
-            // The mark of NULL is compared before escapes are undone, so that a text that looks like it can be sent.
-            if *raw == options.null.as_bytes() {
+            let Some(bytes) = raw.bytes(&column.name, lines)? else {
                 continue;
-            }
-            let bytes = unescape(raw)?;
+            };
             let text = String::from_utf8(bytes).map_err(|_| {
-                SqlError::new(
-                    "22021",
-                    format!(
-                        "invalid byte sequence for encoding UTF8 (column \"{}\")",
-                        column.name
-                    ),
-                )
+                let message = format!(
+                    "invalid byte sequence for encoding UTF8 (column \"{}\")",
+                    column.name
+                );
+                SqlError::new(state::INVALID_ENCODING, message)
             })?;
             let target = Target {
                 column: &column.name,
                 column_type: column.column_type,
                 now: self.now,
             };
-            set(&mut row, *position, read(&text, target)?);
+            let value = read(&text, target)
+                .map_err(|error| error.within(self.place(Some((column, Some(&text))), None)))?;
+            set(&mut row, *position, value);
         }
         Ok(row)
+    }
+}
+
+/// How the data is cut into lines and fields.
+enum Lines<'o> {
+    Text(&'o CopyTextOptions),
+    Csv(&'o CopyCsvOptions),
+}
+
+impl Lines<'_> {
+    /// The position of the newline that ends the first line.
+    fn end(&self, buffer: &[u8]) -> Option<usize> {
+        match self {
+            Lines::Text(_) => line_end(buffer),
+            Lines::Csv(options) => csv::record_end(buffer, options),
+        }
+    }
+}
+
+/// A field as it stands in its line.
+enum Raw<'l> {
+    Escaped(&'l [u8]),
+    Csv(csv::Field),
+}
+
+impl Raw<'_> {
+    /// The bytes of the value; `None` for NULL.
+    fn bytes(&self, column: &str, lines: &Lines<'_>) -> Result<Option<Vec<u8>>, SqlError> {
+        match (self, lines) {
+            // The mark of NULL is compared before escapes are undone, so that a text that looks like it can be sent.
+            (Raw::Escaped(raw), Lines::Text(options)) if *raw == options.null.as_bytes() => Ok(None),
+            (Raw::Escaped(raw), _) => unescape(raw).map(Some),
+            (Raw::Csv(field), Lines::Csv(options)) if field.is_null(column, options) => Ok(None),
+            (Raw::Csv(field), _) => Ok(Some(field.bytes.clone())),
+        }
+    }
+}
+
+/// Lines may be megabytes; an error quotes the beginning.
+fn shortened(text: &str) -> String {
+    const QUOTED_CHARS_MAX: usize = 100;
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The COPY sub-protocol: rows out in 64 KiB messages, rows in from whatever pieces the client cuts.
 
+mod csv;
 pub(crate) mod input;
 pub(crate) mod output;
 

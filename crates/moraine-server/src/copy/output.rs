@@ -10,7 +10,7 @@ use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
 use pgwire::messages::data::{DataRow, FieldDescription, RowDescription};
 use pgwire::messages::response::CommandComplete;
 
-use super::BINARY_HEADER;
+use super::{BINARY_HEADER, csv};
 use crate::bind::{CopyFormat, CopyTextOptions, Output};
 use crate::execute::{Cell, RowSink};
 use crate::tid;
@@ -90,7 +90,16 @@ impl<'w> RowWriter<'w> {
                             self.outputs.iter().map(|output| output.name.as_str()).collect();
                         put_text_line(&mut self.buffer, names.into_iter().map(Some), options);
                     }
-                    CopyFormat::Text(_) => {}
+                    CopyFormat::Csv(options) if options.header => {
+                        let names = self.outputs.iter().map(|output| output.name.as_str());
+                        csv::put_record(
+                            &mut self.buffer,
+                            names.map(|name| (name, Some(name))),
+                            options,
+                            true,
+                        );
+                    }
+                    CopyFormat::Text(_) | CopyFormat::Csv(_) => {}
                 }
                 let response = CopyOutResponse::new(code, columns, codes);
                 self.wire
@@ -105,11 +114,8 @@ impl<'w> RowWriter<'w> {
         match &self.form {
             Form::Rows { binary, .. } => {
                 for (index, cell) in row.iter().enumerate() {
-                    put_cell(
-                        &mut self.buffer,
-                        cell,
-                        binary.get(index).copied().unwrap_or(false),
-                    );
+                    let binary = binary.get(index).copied().unwrap_or(false);
+                    put_cell(&mut self.buffer, cell, binary, self.outputs.get(index));
                 }
                 let message = DataRow::new(self.buffer.split(), columns);
                 self.wire.feed(PgWireBackendMessage::DataRow(message)).await
@@ -118,11 +124,19 @@ impl<'w> RowWriter<'w> {
                 match format {
                     CopyFormat::Binary => {
                         self.buffer.put_i16(columns);
-                        row.iter().for_each(|cell| put_cell(&mut self.buffer, cell, true));
+                        for (index, cell) in row.iter().enumerate() {
+                            put_cell(&mut self.buffer, cell, true, self.outputs.get(index));
+                        }
                     }
                     CopyFormat::Text(options) => {
                         let texts: Vec<Option<String>> = row.iter().map(cell_text).collect();
                         put_text_line(&mut self.buffer, texts.iter().map(Option::as_deref), options);
+                    }
+                    CopyFormat::Csv(options) => {
+                        let texts: Vec<Option<String>> = row.iter().map(cell_text).collect();
+                        let names = self.outputs.iter().map(|output| output.name.as_str());
+                        let fields = names.zip(texts.iter().map(Option::as_deref));
+                        csv::put_record(&mut self.buffer, fields, options, false);
                     }
                 }
                 if self.buffer.len() < COPY_MESSAGE_BYTES {
@@ -192,7 +206,8 @@ pub(crate) async fn complete(wire: &mut dyn Wire, tag: &str) -> Result<(), Failu
     .await
 }
 
-fn describe(output: &Output, binary: bool) -> FieldDescription {
+/// A result column as the client is told of it.
+pub(crate) fn describe(output: &Output, binary: bool) -> FieldDescription {
     FieldDescription::new(
         output.name.clone(),
         0,
@@ -204,16 +219,19 @@ fn describe(output: &Output, binary: bool) -> FieldDescription {
     )
 }
 
-fn put_cell(out: &mut BytesMut, cell: &Cell, binary: bool) {
-    match cell {
-        Cell::Value(value) => encode::put_field(out, value, binary),
-        Cell::Tid(number) if binary => {
+fn put_cell(out: &mut BytesMut, cell: &Cell, binary: bool, output: Option<&Output>) {
+    match (cell, output) {
+        (Cell::Value(value), Some(output)) if binary => {
+            encode::put_binary_as(out, value, &output.wire_type);
+        }
+        (Cell::Value(value), _) => encode::put_field(out, value, binary),
+        (Cell::Tid(number), _) if binary => {
             let (page, item) = tid::split(*number);
             out.put_i32(6);
             out.put_u32(page);
             out.put_u16(item);
         }
-        Cell::Tid(number) => encode::put_text_field(out, Some(&tid::format(*number))),
+        (Cell::Tid(number), _) => encode::put_text_field(out, Some(&tid::format(*number))),
     }
 }
 

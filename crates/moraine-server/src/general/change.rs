@@ -118,12 +118,12 @@ pub(crate) async fn describe(
     change: &Change<'_>,
     transaction: &mut Transaction,
     surroundings: &Surroundings<'_>,
+    parameters: &Parameters,
 ) -> Result<Described, SqlError> {
-    let parameters = Parameters::to_learn();
     let mut work = Work {
         transaction,
         surroundings,
-        parameters: &parameters,
+        parameters,
     };
     let (target, query) = match change.kind {
         Kind::Insert(insert) => work
@@ -136,12 +136,12 @@ pub(crate) async fn describe(
             .map(|(target, query, _)| (target, query))?,
         Kind::Delete(delete) => work.delete_query(delete, change.with).await?,
     };
-    let described = super::describe(&query, work.transaction, surroundings).await?;
+    let described = super::describe(&query, work.transaction, surroundings, parameters).await?;
     let outputs = match change.returning() {
         None => Vec::new(),
         Some(items) => {
             let returning = template::returning(items, &target.name, &target.alias)?;
-            super::describe(&returning, work.transaction, surroundings)
+            super::describe(&returning, work.transaction, surroundings, parameters)
                 .await?
                 .outputs
         }

@@ -56,15 +56,9 @@ pub(crate) async fn describe(
     query: &Query,
     transaction: &mut Transaction,
     surroundings: &Surroundings<'_>,
+    parameters: &Parameters,
 ) -> Result<Described, SqlError> {
-    let (plan, _, _) = plan(
-        query,
-        transaction,
-        surroundings,
-        &Parameters::to_learn(),
-        Vec::new(),
-    )
-    .await?;
+    let (plan, _, _) = plan(query, transaction, surroundings, parameters, Vec::new()).await?;
     Ok(Described {
         outputs: outputs::of(&plan),
         parameters: plan.parameters().to_vec(),
@@ -88,6 +82,16 @@ async fn plan<'t>(
     let plan = engine.plan(query, &mut relations, &facts, &declared);
     let plan = Box::pin(plan).await.map_err(errors::convert)?;
     Ok((plan, relations, facts))
+}
+
+/// Pins the lakes a query reads, so that a frozen transaction sees what this one does.
+pub(crate) async fn pin(
+    query: &Query,
+    transaction: &mut Transaction,
+    surroundings: &Surroundings<'_>,
+) -> Result<(), SqlError> {
+    SessionRelations::prepare(query, transaction, surroundings).await?;
+    Ok(())
 }
 
 /// Relations that are there for one query only: their names, columns and rows.

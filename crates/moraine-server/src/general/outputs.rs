@@ -2,12 +2,18 @@
 
 use moraine_sql::{Element, Plan, SessionFacts, SqlColumn, SqlType};
 use moraine_tables::{ColumnType, Value};
-use postgres_types::{Kind, Type};
+use postgres_types::Type;
 
 use crate::bind::{Output, OutputKind};
 use crate::execute::Cell;
 use crate::values::parameters::Parameters;
-use crate::values::types;
+use crate::values::{arrays, types};
+
+/// A decimal of which no digits are known: as many on both sides of the point as clients send.
+const NUMERIC_PARAMETER: ColumnType = ColumnType::Numeric {
+    precision: 38,
+    scale: 10,
+};
 
 /// The result's columns.
 pub(super) fn of(plan: &Plan) -> Vec<Output> {
@@ -40,57 +46,42 @@ pub(crate) fn wire_type(sql_type: SqlType) -> Type {
         SqlType::Jsonb => Type::JSONB,
         SqlType::Vector(Element::Oid) => Type::OID_VECTOR,
         SqlType::Vector(Element::Column(_)) => Type::INT2_VECTOR,
-        SqlType::Array(element) => array_type(element),
+        SqlType::Array(element) => arrays::of(&match element {
+            Element::Oid => Type::OID,
+            // Arrays of text come from names and other things that are written as text.
+            Element::Column(ColumnType::Text) => Type::TEXT,
+            Element::Column(column_type) => types::wire_type(column_type),
+        }),
     }
 }
 
-/// The type of an array over elements of a type.
-fn array_type(element: Element) -> Type {
-    match element {
-        Element::Oid => Type::OID_ARRAY,
-        Element::Column(column_type) => match column_type {
-            ColumnType::Bool => Type::BOOL_ARRAY,
-            ColumnType::Int16 => Type::INT2_ARRAY,
-            ColumnType::Int32 => Type::INT4_ARRAY,
-            ColumnType::Int64 => Type::INT8_ARRAY,
-            ColumnType::Float32 => Type::FLOAT4_ARRAY,
-            ColumnType::Float64 => Type::FLOAT8_ARRAY,
-            ColumnType::Numeric { .. } => Type::NUMERIC_ARRAY,
-            ColumnType::Text => Type::TEXT_ARRAY,
-            ColumnType::Bytes => Type::BYTEA_ARRAY,
-            ColumnType::Uuid => Type::UUID_ARRAY,
-            ColumnType::Date => Type::DATE_ARRAY,
-            ColumnType::Timestamp => Type::TIMESTAMP_ARRAY,
-            ColumnType::TimestampTz => Type::TIMESTAMPTZ_ARRAY,
-            ColumnType::Time => Type::TIME_ARRAY,
-            ColumnType::TimeTz => Type::TIMETZ_ARRAY,
-            ColumnType::Interval => Type::INTERVAL_ARRAY,
-        },
-    }
-}
-
-/// The elements of a Postgres array type; `None` for any other type.
-fn element_of(wire_type: &Type) -> Option<Element> {
-    let Kind::Array(element) = wire_type.kind() else {
-        return None;
-    };
-    if *element == Type::OID {
-        return Some(Element::Oid);
-    }
-    types::of_wire_type(element).map(Element::Column)
-}
-
-/// The types the client declared for its parameters.
+/// The types of the parameters that are known before the query is planned.
 pub(super) fn declared(parameters: &Parameters) -> Vec<Option<SqlType>> {
-    let of = |declared: Option<Type>| match declared {
-        Some(Type::OID | Type::REGCLASS) => Some(SqlType::Oid),
-        Some(Type::NUMERIC | Type::UNKNOWN) | None => None,
-        Some(Type::JSON) => Some(SqlType::Json),
-        Some(Type::JSONB) => Some(SqlType::Jsonb),
-        Some(declared) if element_of(&declared).is_some() => element_of(&declared).map(SqlType::Array),
-        Some(declared) => types::of_wire_type(&declared).map(SqlType::Column),
-    };
-    parameters.declared().into_iter().map(of).collect()
+    parameters
+        .declared()
+        .iter()
+        .map(|declared| sql_type(declared.as_ref()?))
+        .collect()
+}
+
+fn sql_type(declared: &Type) -> Option<SqlType> {
+    if let Some(element) = arrays::element(declared) {
+        return Some(SqlType::Array(match sql_type(element)? {
+            SqlType::Oid => Element::Oid,
+            other => Element::Column(other.column_type()),
+        }));
+    }
+    match *declared {
+        Type::JSON => return Some(SqlType::Json),
+        Type::JSONB => return Some(SqlType::Jsonb),
+        _ => {}
+    }
+    match types::of_wire_type(declared) {
+        _ if types::is_object_id(declared) => Some(SqlType::Oid),
+        Some(ColumnType::Numeric { .. }) => Some(SqlType::Column(NUMERIC_PARAMETER)),
+        Some(column_type) => Some(SqlType::Column(column_type)),
+        None => None,
+    }
 }
 
 /// A row as the wire sends it.

@@ -40,6 +40,7 @@ impl<'t> SessionRelations<'t> {
             let found = find(&name, transaction, surroundings, &mut stored).await?;
             known.extend(found.map(|found| (name, found)));
         }
+        transaction.settle().await?;
         let (lakes, ledger) = transaction.lakes_and_ledger();
         Ok(SessionRelations {
             known,

@@ -1,22 +1,30 @@
-//! BEGIN, COMMIT, ROLLBACK.
+//! BEGIN, COMMIT, ROLLBACK, and the savepoints between them.
 
-use sqlparser::ast::{Statement, TransactionAccessMode, TransactionMode};
+use sqlparser::ast::{Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 
 use super::{Block, Session, send_warning};
+use crate::bind::fold;
 use crate::errors::{SqlError, state};
 use crate::parse::Parsed;
 use crate::transaction::Transaction;
 use crate::wire::{Failure, KeptWire, Wire};
 
 /// A statement that begins or ends a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Control {
-    Begin {
-        /// What the statement says; `None` where it leaves that to the session.
-        read_only: Option<bool>,
-    },
+    Begin(Modes),
     Commit,
     Rollback,
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
+}
+
+/// What a statement says of a transaction; `None` where it leaves that to the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Modes {
+    pub(super) read_only: Option<bool>,
+    pub(super) isolation: Option<&'static str>,
 }
 
 impl Control {
@@ -35,36 +43,47 @@ impl Control {
                 if !statements.is_empty() || exception.is_some() {
                     return Err(SqlError::unsupported("a BEGIN … END block"));
                 }
-                Control::Begin {
-                    read_only: access_of(modes),
-                }
+                Control::Begin(Modes::of(modes))
             }
             Statement::Commit { chain, .. } | Statement::Rollback { chain, .. } if *chain => {
                 return Err(SqlError::unsupported("AND CHAIN"));
             }
             Statement::Commit { .. } => Control::Commit,
             Statement::Rollback {
-                savepoint: Some(_), ..
-            } => {
-                return Err(SqlError::unsupported("ROLLBACK TO SAVEPOINT"));
-            }
+                savepoint: Some(name),
+                ..
+            } => Control::RollbackTo(fold(name)),
             Statement::Rollback { .. } => Control::Rollback,
-            Statement::Savepoint { .. } | Statement::ReleaseSavepoint { .. } => {
-                return Err(SqlError::unsupported("SAVEPOINT"));
-            }
+            Statement::Savepoint { name } => Control::Savepoint(fold(name)),
+            Statement::ReleaseSavepoint { name } => Control::Release(fold(name)),
             _ => return Ok(None),
         }))
     }
 }
 
-/// Whether modes say that a transaction is read-only, or is not. Every isolation level is given at least what it asks for: a
-/// transaction reads at one pinned view.
-pub(super) fn access_of(modes: &[TransactionMode]) -> Option<bool> {
-    let access = modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::AccessMode(access) => Some(access),
-        TransactionMode::IsolationLevel(_) => None,
-    });
-    access.map(|access| matches!(access, TransactionAccessMode::ReadOnly))
+impl Modes {
+    /// What modes say. Every isolation level is given at least what it asks for: a transaction reads at one pinned view.
+    pub(super) fn of(modes: &[TransactionMode]) -> Modes {
+        let mut said = Modes::default();
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(access) => {
+                    said.read_only = Some(matches!(access, TransactionAccessMode::ReadOnly));
+                }
+                TransactionMode::IsolationLevel(level) => {
+                    said.isolation = Some(match level {
+                        TransactionIsolationLevel::ReadUncommitted => "read uncommitted",
+                        TransactionIsolationLevel::ReadCommitted => "read committed",
+                        TransactionIsolationLevel::Serializable => "serializable",
+                        TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => {
+                            "repeatable read"
+                        }
+                    });
+                }
+            }
+        }
+        said
+    }
 }
 
 impl Session {
@@ -77,27 +96,33 @@ impl Session {
         wire: &mut dyn Wire,
     ) -> Result<&'static str, Failure> {
         match control {
-            Control::Begin { read_only } => {
-                let read_only = read_only.unwrap_or(self.settings.reads_only());
-                let tag = self.begin(read_only, implicit, wire).await?;
+            Control::Begin(modes) => {
+                let tag = self.begin(modes, implicit, wire).await?;
                 kept.release(wire).await?;
                 Ok(tag)
             }
+            Control::Savepoint(name) => self.savepoint(name).map(|()| "SAVEPOINT").map_err(Failure::from),
+            Control::Release(name) => self.release(&name).map(|()| "RELEASE").map_err(Failure::from),
+            Control::RollbackTo(name) => {
+                self.roll_back_to(&name)?;
+                Ok("ROLLBACK")
+            }
             Control::Commit => match std::mem::replace(&mut self.block, Block::Idle) {
                 Block::Open(transaction) => {
-                    self.end_temporary(true);
+                    self.end_transaction(true);
                     if let Err(error) = transaction.commit().await {
-                        self.temporary = std::mem::take(&mut self.temporary_before);
+                        self.restore();
                         return Err(error.into());
                     }
                     Ok("COMMIT")
                 }
-                Block::Failed => {
-                    self.end_temporary(false);
+                Block::Failed(_) => {
+                    self.end_transaction(false);
                     Ok("ROLLBACK")
                 }
                 Block::Idle => {
                     if let Some(transaction) = implicit.take() {
+                        self.end_transaction(true);
                         transaction.commit().await?;
                     }
                     kept.release(wire).await?;
@@ -110,7 +135,7 @@ impl Session {
                 self.roll_back();
                 if was_idle {
                     if let Some(transaction) = implicit.take() {
-                        self.temporary = std::mem::take(&mut self.temporary_before);
+                        self.end_transaction(false);
                         transaction.abandon().await?;
                     }
                     kept.release(wire).await?;
@@ -123,22 +148,32 @@ impl Session {
 
     async fn begin(
         &mut self,
-        read_only: bool,
+        modes: Modes,
         implicit: &mut Option<Box<Transaction>>,
         wire: &mut dyn Wire,
     ) -> Result<&'static str, Failure> {
         match self.block {
             Block::Idle => {
+                let read_only = modes.read_only.unwrap_or(self.settings.reads_only());
                 // What the message has done so far becomes part of the block.
-                let mut transaction = implicit
-                    .take()
-                    .unwrap_or_else(|| Box::new(self.new_transaction(read_only)));
+                let mut transaction = match implicit.take() {
+                    Some(transaction) => transaction,
+                    None => {
+                        self.note_beginning();
+                        Box::new(self.new_transaction(read_only))
+                    }
+                };
                 if read_only && transaction.has_written() {
                     let message = "transaction read-only mode must be set before any change";
                     return Err(SqlError::new(state::ACTIVE_TRANSACTION, message).into());
                 }
                 transaction.read_only = read_only;
-                self.temporary_before = self.temporary.clone();
+                transaction.is_implicit = false;
+                self.savepoints.clear();
+                self.settings.note_modes(Modes {
+                    read_only: Some(read_only),
+                    ..modes
+                });
                 self.block = Block::Open(transaction);
             }
             Block::Open(_) => {
@@ -149,29 +184,30 @@ impl Session {
                 )
                 .await?;
             }
-            Block::Failed => return Err(SqlError::in_failed_transaction().into()),
+            Block::Failed(_) => return Err(SqlError::in_failed_transaction().into()),
         }
         Ok("BEGIN")
     }
 
     /// Gives up whatever is open.
     pub(super) fn roll_back(&mut self) {
-        let was_open = matches!(self.block, Block::Open(_));
+        let was_in_block = self.in_block();
         self.block = Block::Idle;
         self.copy = None;
-        if was_open {
-            self.end_temporary(false);
+        if was_in_block {
+            self.end_transaction(false);
         }
     }
 
-    /// The temporary tables at the end of a transaction. Those of a failed one were restored when it failed.
-    fn end_temporary(&mut self, committed: bool) {
+    /// What of the session ends with a transaction: temporary tables, local settings, savepoints, cursors.
+    pub(super) fn end_transaction(&mut self, committed: bool) {
+        self.savepoints.clear();
+        self.portals.retain(|_, portal| committed && portal.holds);
         if committed {
-            self.temporary_before = self.temporary.clone();
+            self.settings.end_local();
             self.temporary.retain(|_, table| !table.drop_on_commit);
-            self.temporary_before.retain(|_, table| !table.drop_on_commit);
-        } else if !self.temporary_before.is_empty() || !self.temporary.is_empty() {
-            self.temporary = std::mem::take(&mut self.temporary_before);
+        } else {
+            self.restore();
         }
     }
 }

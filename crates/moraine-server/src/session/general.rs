@@ -3,13 +3,14 @@
 use sqlparser::ast::{CopySource, CopyTarget, Query, SetExpr, Statement};
 
 use super::Session;
-use super::extended::Description;
+use super::prepared::Description;
+use super::reader::Reader;
 use super::run::Framing;
 use crate::bind::{CopyFormat, Output, copy_format};
 use crate::copy::output::{Form, RowWriter, complete};
 use crate::errors::{SqlError, state};
 use crate::execute::RowSink;
-use crate::general::{self, Change, QuerySink, Surroundings};
+use crate::general::{self, Change, QuerySink};
 use crate::parse::Parsed;
 use crate::transaction::Transaction;
 use crate::values::parameters::Parameters;
@@ -60,16 +61,6 @@ impl<'s> General<'s> {
 }
 
 impl Session {
-    fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings {
-            temporary: &self.temporary,
-            schema: self.settings.schema(),
-            user: self.user.clone(),
-            pid: self.pid,
-            settings: self.settings.all(),
-        }
-    }
-
     /// Runs a statement through the query engine and answers it.
     pub(super) async fn general(
         &mut self,
@@ -79,7 +70,8 @@ impl Session {
         transaction: &mut Transaction,
         wire: &mut dyn Wire,
     ) -> Result<(), Failure> {
-        let surroundings = self.surroundings();
+        let reader = self.reader();
+        let surroundings = reader.surroundings();
         let (query, copy) = match statement {
             General::Query(query) => (query, None),
             General::CopyOut(query, copy) => (query, Some(copy_format(copy)?)),
@@ -100,24 +92,41 @@ impl Session {
         let rows = Box::pin(run).await?;
         answer.finish(rows).await
     }
+}
 
-    /// What such a statement takes and gives.
+impl Reader<'_> {
+    /// What a statement of the query engine takes and gives.
     pub(super) async fn describe_general(
-        &mut self,
+        &self,
         statement: &General<'_>,
         transaction: &mut Transaction,
+        parameters: &Parameters,
     ) -> Result<Description, SqlError> {
         let surroundings = self.surroundings();
         let described = match statement {
             General::Query(query) | General::CopyOut(query, _) => {
-                Box::pin(general::describe(query, transaction, &surroundings)).await?
+                Box::pin(general::describe(query, transaction, &surroundings, parameters)).await?
             }
             General::Change(change) => {
-                Box::pin(general::describe_change(change, transaction, &surroundings)).await?
+                Box::pin(general::describe_change(
+                    change,
+                    transaction,
+                    &surroundings,
+                    parameters,
+                ))
+                .await?
             }
         };
         Ok(Description {
-            parameters: described.parameters.into_iter().map(general::wire_type).collect(),
+            parameters: described
+                .parameters
+                .into_iter()
+                .enumerate()
+                .map(|(index, sql_type)| {
+                    let declared = parameters.declared().get(index).cloned().flatten();
+                    declared.unwrap_or_else(|| general::wire_type(sql_type))
+                })
+                .collect(),
             outputs: match statement {
                 General::CopyOut(..) => Vec::new(),
                 _ => described.outputs,
@@ -127,7 +136,7 @@ impl Session {
 }
 
 /// The answer to a query, whose columns are known only once it is planned.
-enum Answer<'w> {
+pub(super) enum Answer<'w> {
     Waiting {
         wire: &'w mut dyn Wire,
         framing: &'w Framing,
@@ -156,8 +165,17 @@ impl QuerySink for Answer<'_> {
     }
 }
 
-impl Answer<'_> {
-    async fn finish(self, rows: u64) -> Result<(), Failure> {
+impl<'w> Answer<'w> {
+    /// The rows of a query.
+    pub(super) fn new(wire: &'w mut dyn Wire, framing: &'w Framing) -> Answer<'w> {
+        Answer::Waiting {
+            wire,
+            framing,
+            copy: None,
+        }
+    }
+
+    pub(super) async fn finish(self, rows: u64) -> Result<(), Failure> {
         match self {
             Answer::Writing(writer) => writer.finish(rows).await,
             _ => Err(SqlError::internal("a query without an answer").into()),

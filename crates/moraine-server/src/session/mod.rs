@@ -2,9 +2,13 @@
 //! is the binder's, what it does is `execute`'s, how it is framed is the handler's.
 
 mod control;
-pub(crate) mod extended;
+mod cursors;
 mod general;
+mod portals;
+mod prepared;
+mod reader;
 pub(crate) mod run;
+mod savepoints;
 mod set_config;
 pub(crate) mod settings;
 mod tables;
@@ -17,7 +21,6 @@ use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{EmptyQueryResponse, ErrorResponse, NoticeResponse, TransactionStatus};
 
-use crate::bind::SessionNames;
 use crate::cancel::CancelToken;
 use crate::copy::input::CopyReader;
 use crate::errors::SqlError;
@@ -27,6 +30,11 @@ use crate::temporary::TemporaryTable;
 use crate::transaction::Transaction;
 use crate::turns::Client;
 use crate::wire::{Failure, KeptWire, Wire};
+pub(crate) use cursors::Direction;
+use portals::Portal;
+use prepared::Prepared;
+use reader::Reader;
+use savepoints::{Before, Savepoint};
 use settings::Settings;
 pub(crate) use tables::SessionTables;
 
@@ -43,9 +51,15 @@ pub(crate) struct Session {
     user: String,
     settings: Settings,
     block: Block,
+    /// Outside of a block, the transaction of the messages of the extended protocol that no Sync has ended yet.
+    implicit: Option<Box<Transaction>>,
+    /// The savepoints of the block, the newest last.
+    savepoints: Vec<Savepoint>,
     temporary: TemporaryTables,
-    /// The temporary tables as they were when the transaction began.
-    temporary_before: TemporaryTables,
+    /// The session as it was when the transaction began.
+    before: Before,
+    statements: BTreeMap<String, Arc<Prepared>>,
+    portals: BTreeMap<String, Portal>,
     copy: Option<PendingCopy>,
     cancel: Arc<CancelToken>,
 }
@@ -54,8 +68,9 @@ pub(crate) struct Session {
 enum Block {
     Idle,
     Open(Box<Transaction>),
-    /// A statement has failed: nothing but the end of the transaction is heard.
-    Failed,
+    /// A statement has failed: nothing but the end of the transaction is heard, or the way back to a savepoint, for which
+    /// the transaction is kept.
+    Failed(Option<Box<Transaction>>),
 }
 
 /// A COPY FROM STDIN whose rows are arriving.
@@ -86,10 +101,28 @@ impl Session {
             lakes,
             database,
             block: Block::Idle,
+            implicit: None,
+            savepoints: Vec::new(),
             temporary: TemporaryTables::new(),
-            temporary_before: TemporaryTables::new(),
+            before: Before::default(),
+            statements: BTreeMap::new(),
+            portals: BTreeMap::new(),
             copy: None,
             cancel: Arc::default(),
+        }
+    }
+
+    /// Takes a parameter of the start-up message.
+    pub(crate) fn start_with(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let name = name.to_lowercase();
+        match name.as_str() {
+            "options" => self.settings.set_options(value),
+            // These are told to the client as they are; one that wanted others sees that it does not have them.
+            "timezone" | "datestyle" => {
+                let _ = self.settings.set_initial(&name, value);
+                Ok(())
+            }
+            name => self.settings.set_initial(name, value),
         }
     }
 
@@ -102,7 +135,7 @@ impl Session {
         match self.block {
             Block::Idle => TransactionStatus::Idle,
             Block::Open(_) => TransactionStatus::Transaction,
-            Block::Failed => TransactionStatus::Error,
+            Block::Failed(_) => TransactionStatus::Error,
         }
     }
 
@@ -111,15 +144,13 @@ impl Session {
         !matches!(self.block, Block::Idle)
     }
 
-    /// Whether neither a transaction nor a COPY is open.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.in_block() && self.copy.is_none()
-    }
-
-    fn names(&self) -> SessionNames {
-        SessionNames {
-            database: self.database.clone(),
-            schema: self.settings.schema(),
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            database: &self.database,
+            user: &self.user,
+            pid: self.pid,
+            settings: &self.settings,
+            temporary: &self.temporary,
         }
     }
 
@@ -136,6 +167,10 @@ impl Session {
         wire: &mut dyn Wire,
     ) -> Result<Next, PgWireError> {
         self.cancel.start();
+        // A Sync was left out: what came before is a transaction of its own.
+        if let Err(error) = self.sync().await {
+            return gone(send_error(wire, error).await).map(|()| Next::Ready);
+        }
         let statements = match parse::statements(text) {
             Ok(statements) => statements,
             Err(error) => {
@@ -147,8 +182,11 @@ impl Session {
             let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
             return gone(wire.feed(empty).await).map(|()| Next::Ready);
         }
-        let next = self.run_all(statements.into(), wire).await;
+        // Of several statements it is not known which one an error is about.
+        let located = if statements.len() == 1 { text } else { "" };
+        let next = self.run_all(statements.into(), located, wire).await;
         self.cancel.finish();
+        gone(self.tell_settings(wire).await)?;
         next
     }
 
@@ -156,6 +194,7 @@ impl Session {
     async fn run_all(
         &mut self,
         mut statements: VecDeque<Parsed>,
+        text: &str,
         wire: &mut dyn Wire,
     ) -> Result<Next, PgWireError> {
         // Outside of a block, the statements of one message are one transaction, whose results wait for its commit.
@@ -182,20 +221,27 @@ impl Session {
                     drop(implicit);
                     self.fail_block();
                     tracing::debug!(pid = self.pid, state = error.state, %error, "statement failed");
-                    return gone(send_error(wire, error).await).map(|()| Next::Ready);
+                    return gone(send_error(wire, error.located(text)).await).map(|()| Next::Ready);
                 }
             }
         }
         Ok(Next::Ready)
     }
 
-    /// After a failure: an open block is failed, and what it held is free at once.
+    /// After a failure: an open block is failed, and unless it has a savepoint what it held is free at once. What a message
+    /// of the extended protocol has done outside of a block is taken back.
     pub(crate) fn fail_block(&mut self) {
-        if matches!(self.block, Block::Open(_)) {
-            self.block = Block::Failed;
-            self.temporary = std::mem::take(&mut self.temporary_before);
-        }
         self.copy = None;
+        if self.implicit.take().is_some() {
+            self.restore();
+        }
+        match std::mem::replace(&mut self.block, Block::Idle) {
+            Block::Open(transaction) => self.failed(transaction),
+            block => self.block = block,
+        }
+        if !self.in_block() {
+            self.portals.retain(|_, portal| portal.holds);
+        }
     }
 
     /// Takes a piece of the rows of a COPY.
@@ -215,7 +261,7 @@ impl Session {
         let outcome = self.finish_copy(reader, own, wire).await;
         let next = match outcome {
             Ok(()) if rest.is_empty() => Ok(Next::Ready),
-            Ok(()) => self.run_all(rest, wire).await,
+            Ok(()) => self.run_all(rest, "", wire).await,
             Err(Failure::Gone(error)) => Err(error),
             Err(Failure::Sql(error)) => {
                 self.fail_block();

@@ -1,18 +1,23 @@
 //! One statement: bound, run, answered. A panic in it is an error of the statement and not the end of the connection:
 //! DuckDB gives up its whole instance when a COPY breaks off.
 
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::CopyInResponse;
+use sqlparser::ast::Statement;
 
 use super::control::Control;
 use super::general::General;
+use super::portals::is_binary;
 use super::tables::SessionTables;
 use super::{Block, Session, TemporaryTables};
 use crate::bind::{Binder, Bound, CopyFormat, CopyIn, Insert, SessionNames, Source, TableName, Tables};
+use crate::cancel::CancelToken;
 use crate::copy::input::CopyReader;
 use crate::copy::output::{Form, RowWriter, complete};
 use crate::errors::{SqlError, state};
@@ -27,8 +32,7 @@ use crate::wire::{Failure, KeptWire, Wire};
 #[derive(Debug, Clone)]
 pub(super) struct Framing {
     pub(super) described: bool,
-    /// Whether field `n` is binary.
-    pub(super) binary: fn(&[i16], usize) -> bool,
+    /// The formats of the columns as Bind gives them.
     pub(super) codes: Vec<i16>,
 }
 
@@ -37,19 +41,40 @@ impl Framing {
     pub(super) fn simple() -> Framing {
         Framing {
             described: true,
-            binary: |_, _| false,
             codes: Vec::new(),
         }
     }
 
     pub(super) fn form(&self, columns: usize) -> Form {
-        let binary = (0..columns)
-            .map(|index| (self.binary)(&self.codes, index))
-            .collect();
+        let binary = (0..columns).map(|index| is_binary(&self.codes, index)).collect();
         Form::Rows {
             binary,
             described: self.described,
         }
+    }
+}
+
+/// Runs something so that neither a panic, nor a cancel request, nor the statement timeout outlives it.
+pub(super) async fn interruptible<T>(
+    cancel: &CancelToken,
+    timeout: Option<Duration>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let work = AssertUnwindSafe(work).catch_unwind();
+    let expired = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(SqlError::canceled().into()),
+        () = expired => {
+            let message = "canceling statement due to statement timeout";
+            Err(SqlError::new(state::QUERY_CANCELED, message).into())
+        }
+        outcome = work => outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref()).into())),
     }
 }
 
@@ -70,17 +95,18 @@ impl Session {
         }
         let parameters = Arc::new(Parameters::none());
         let framing = Framing::simple();
-        match std::mem::replace(&mut self.block, Block::Failed) {
-            Block::Failed => Err(SqlError::in_failed_transaction().into()),
+        match std::mem::replace(&mut self.block, Block::Failed(None)) {
+            Block::Failed(kept) => {
+                self.block = Block::Failed(kept);
+                Err(SqlError::in_failed_transaction().into())
+            }
             Block::Open(mut transaction) => {
-                // A failure leaves the block failed, and the transaction dropped.
                 let outcome = self
                     .guarded(parsed, parameters, &framing, &mut transaction, wire)
                     .await;
-                if outcome.is_ok() {
-                    self.block = Block::Open(transaction);
-                } else {
-                    self.temporary = std::mem::take(&mut self.temporary_before);
+                match outcome {
+                    Ok(_) => self.block = Block::Open(transaction),
+                    Err(_) => self.failed(transaction),
                 }
                 outcome
             }
@@ -91,7 +117,8 @@ impl Session {
         }
     }
 
-    /// Runs one statement of a message outside of a block. The last one commits, and only then results are sent.
+    /// Runs one statement of a message outside of a block. The last one commits, and only then results are sent; but the
+    /// rows of a read that is alone leave as they are read, once what they show is durable.
     async fn run_implicit(
         &mut self,
         parsed: &Parsed,
@@ -100,19 +127,27 @@ impl Session {
         kept: &mut KeptWire,
         wire: &mut dyn Wire,
     ) -> Result<Option<CopyReader>, Failure> {
+        let is_first = implicit.is_none();
         let mut transaction = match implicit.take() {
             Some(transaction) => transaction,
             None => {
-                self.temporary_before = self.temporary.clone();
+                self.note_beginning();
                 Box::new(self.new_transaction(false))
             }
         };
         let parameters = Arc::new(Parameters::none());
-        let outcome = self
-            .guarded(parsed, parameters, &Framing::simple(), &mut transaction, kept)
-            .await;
+        let framing = Framing::simple();
+        let leaves_at_once = is_first && is_last && reads(parsed);
+        transaction.is_implicit = leaves_at_once;
+        let outcome = if leaves_at_once {
+            self.guarded(parsed, parameters, &framing, &mut transaction, wire)
+                .await
+        } else {
+            self.guarded(parsed, parameters, &framing, &mut transaction, kept)
+                .await
+        };
         if outcome.is_err() {
-            self.temporary = std::mem::take(&mut self.temporary_before);
+            self.restore();
         }
         if let Some(reader) = outcome? {
             let messages = kept.take();
@@ -131,8 +166,11 @@ impl Session {
             *implicit = Some(transaction);
             return Ok(None);
         }
-        transaction.commit().await?;
-        self.temporary.retain(|_, table| !table.drop_on_commit);
+        self.end_transaction(true);
+        if let Err(error) = transaction.commit().await {
+            self.restore();
+            return Err(error.into());
+        }
         kept.release(wire).await?;
         Ok(None)
     }
@@ -148,25 +186,15 @@ impl Session {
     ) -> Result<Option<CopyReader>, Failure> {
         let cancel = Arc::clone(&self.cancel);
         let timeout = self.settings.statement_timeout();
+        let executed = self.execute_of(parsed, transaction.started)?;
+        let (parsed, parameters) = match &executed {
+            Some((inner, values)) => (inner.as_ref(), Arc::clone(values)),
+            None => (parsed, parameters),
+        };
         let statement = self
             .statement(parsed, parameters, framing, transaction, wire)
             .boxed();
-        let statement = AssertUnwindSafe(statement).catch_unwind();
-        let expired = async {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(SqlError::canceled().into()),
-            () = expired => {
-                let message = "canceling statement due to statement timeout";
-                Err(SqlError::new(state::QUERY_CANCELED, message).into())
-            }
-            outcome = statement => outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref()).into())),
-        }
+        interruptible(&cancel, timeout, statement).await
     }
 
     async fn statement(
@@ -177,11 +205,14 @@ impl Session {
         transaction: &mut Transaction,
         wire: &mut dyn Wire,
     ) -> Result<Option<CopyReader>, Failure> {
-        if self.utility(parsed, framing, transaction, wire).await? {
+        if self
+            .utility(parsed, &parameters, framing, transaction, wire)
+            .await?
+        {
             return Ok(None);
         }
         transaction.opens_with(parsed);
-        let names = self.names();
+        let names = self.reader().names();
         let bound = bind(
             parsed,
             Arc::clone(&parameters),
@@ -210,11 +241,13 @@ impl Session {
     ) -> Result<Option<CopyReader>, Failure> {
         match bound {
             Bound::Select(read) => {
+                transaction.settle().await?;
                 let mut writer = RowWriter::new(wire, &read.outputs, framing.form(read.outputs.len()));
                 let rows = select::run(transaction, &read, &mut writer).await?;
                 writer.finish(rows).await?;
             }
             Bound::CopyOut { select: read, format } => {
+                transaction.settle().await?;
                 let mut writer = RowWriter::new(wire, &read.outputs, Form::Copy(format));
                 let rows = select::run(transaction, &read, &mut writer).await?;
                 writer.finish(rows).await?;
@@ -325,19 +358,28 @@ impl Session {
             rows,
         })?;
         if let Some(mut transaction) = own {
-            let rows = self.guarded_insert(&mut transaction, insert).await?;
-            transaction.commit().await?;
+            let rows = match self.guarded_insert(&mut transaction, insert).await {
+                Ok(rows) => rows,
+                Err(failure) => {
+                    self.restore();
+                    return Err(failure);
+                }
+            };
+            self.end_transaction(true);
+            if let Err(error) = transaction.commit().await {
+                self.restore();
+                return Err(error.into());
+            }
             return complete(wire, &format!("COPY {rows}")).await;
         }
-        match std::mem::replace(&mut self.block, Block::Failed) {
+        match std::mem::replace(&mut self.block, Block::Failed(None)) {
             Block::Open(mut transaction) => {
                 let outcome = self.guarded_insert(&mut transaction, insert).await;
-                if outcome.is_err() {
-                    self.temporary = std::mem::take(&mut self.temporary_before);
+                match outcome {
+                    Ok(_) => self.block = Block::Open(transaction),
+                    Err(_) => self.failed(transaction),
                 }
-                let rows = outcome?;
-                self.block = Block::Open(transaction);
-                complete(wire, &format!("COPY {rows}")).await
+                complete(wire, &format!("COPY {}", outcome?)).await
             }
             block => {
                 self.block = block;
@@ -352,13 +394,18 @@ impl Session {
         insert: Insert,
     ) -> Result<u64, Failure> {
         let cancel = Arc::clone(&self.cancel);
-        let statement = AssertUnwindSafe(self.insert(transaction, insert).boxed()).catch_unwind();
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(SqlError::canceled().into()),
-            outcome = statement => outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref()).into())),
-        }
+        let timeout = self.settings.statement_timeout();
+        interruptible(&cancel, timeout, self.insert(transaction, insert).boxed()).await
     }
+}
+
+/// Whether a statement only reads.
+fn reads(parsed: &Parsed) -> bool {
+    let is_copy_out = matches!(
+        parsed,
+        Parsed::Sql(statement) if matches!(statement.as_ref(), Statement::Copy { to: true, .. })
+    );
+    is_copy_out || super::reader::query_of(parsed).is_some()
 }
 
 /// Binds a statement against a transaction.

@@ -1,13 +1,13 @@
-//! `SELECT set_config(name, value, is_local)`: a query that is a SET.
+//! `set_config(name, value, is_local)` in a SELECT without a table: a query that is a SET.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
     TableFactor, TableWithJoins, Value as SqlValue,
 };
 
 use crate::errors::SqlError;
 
-/// What the call sets.
+/// What a call sets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SetConfig {
     /// The setting's name.
@@ -16,30 +16,59 @@ pub(super) struct SetConfig {
     pub(super) value: Option<String>,
     /// Whether nothing is set, and no row comes back, when there is no such setting.
     pub(super) if_known: bool,
+    /// Whether for the present transaction only.
+    pub(super) is_local: bool,
 }
 
-/// The call a query is; `None` for any other query.
+/// The calls in a query, and the query with the values they give in their places; `None` for any other query.
 ///
 /// # Errors
-/// 0A000 for a call among others, or with arguments that are not written out, or for the transaction only.
-pub(super) fn of(query: &Query) -> Result<Option<SetConfig>, SqlError> {
+/// 0A000 for a call with arguments that are not written out, or in a query of tables.
+pub(super) fn of(query: &Query) -> Result<Option<(Vec<SetConfig>, Query)>, SqlError> {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return Ok(None);
     };
-    let calls: Vec<_> = select.projection.iter().filter_map(call).collect();
-    let Some(arguments) = calls.first() else {
+    if select.projection.iter().all(|item| call(item).is_none()) {
         return Ok(None);
-    };
-    if select.projection.len() > 1 {
-        return Err(SqlError::unsupported("set_config beside anything else"));
     }
-    let name = match (select.from.as_slice(), &select.selection) {
-        ([], None) => arguments.first().and_then(literal),
-        // `SELECT set_config(name, …) FROM pg_settings WHERE name = '…'` sets what there is.
-        ([from], Some(condition)) if is_settings(from) && arguments.first().is_some_and(is_name) => {
-            named(condition).map(Some)
-        }
+    // `SELECT set_config(name, …) FROM pg_settings WHERE name = '…'` sets what there is.
+    let of_settings = match (select.from.as_slice(), &select.selection) {
+        ([], None) => None,
+        ([from], Some(condition)) if is_settings(from) => named(condition),
         _ => return Err(SqlError::unsupported("set_config in a query like this")),
+    };
+    if !select.from.is_empty() && of_settings.is_none() {
+        return Err(SqlError::unsupported("set_config in a query like this"));
+    }
+    let mut calls = Vec::new();
+    let mut answered = select.clone();
+    for item in &mut answered.projection {
+        let Some(arguments) = call(item) else { continue };
+        let set = set(&arguments, of_settings.as_ref())?;
+        let alias = match &*item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.clone(),
+            _ => Ident::new("set_config"),
+        };
+        let value = match &set.value {
+            Some(value) => SqlValue::SingleQuotedString(value.clone()),
+            None => SqlValue::Null,
+        };
+        *item = SelectItem::ExprWithAlias {
+            expr: Expr::value(value),
+            alias,
+        };
+        calls.push(set);
+    }
+    let mut query = query.clone();
+    query.body = Box::new(SetExpr::Select(answered));
+    Ok(Some((calls, query)))
+}
+
+fn set(arguments: &[&Expr], of_settings: Option<&String>) -> Result<SetConfig, SqlError> {
+    let name = match of_settings {
+        Some(name) if arguments.first().is_some_and(is_name) => Some(Some(name.clone())),
+        Some(_) => None,
+        None => arguments.first().and_then(literal),
     };
     let (Some(Some(name)), Some(value), Some(local)) = (
         name,
@@ -50,14 +79,12 @@ pub(super) fn of(query: &Query) -> Result<Option<SetConfig>, SqlError> {
             "set_config with arguments that are not written out",
         ));
     };
-    if local.as_deref() == Some("true") {
-        return Err(SqlError::unsupported("set_config for one transaction"));
-    }
-    Ok(Some(SetConfig {
+    Ok(SetConfig {
         name,
         value,
-        if_known: !select.from.is_empty(),
-    }))
+        is_local: local.as_deref() == Some("true"),
+        if_known: of_settings.is_some(),
+    })
 }
 
 fn is_settings(from: &TableWithJoins) -> bool {

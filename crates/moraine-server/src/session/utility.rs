@@ -1,32 +1,69 @@
-//! Statements that touch no lake: settings, DISCARD, CHECKPOINT, and queries of the system catalogs.
+//! Statements that change no lake: settings, DISCARD, CHECKPOINT, cursors, prepared statements, and queries of the system
+//! catalogs.
 
-use moraine_tables::Value;
-use postgres_types::Type;
-use sqlparser::ast::{DiscardObject, Expr, LockTableMode, Reset, Set, Statement};
+use std::sync::Arc;
 
-use super::Session;
-use super::control::access_of;
+use async_trait::async_trait;
+use sqlparser::ast::{
+    CloseCursor, ContextModifier, Declare, DiscardObject, Expr, LockTableMode, Reset, Set, Statement,
+};
+
+use super::control::Modes;
+use super::cursors::Cursor;
+use super::general::Answer;
+use super::portals::{Portal, PortalState, no_cursor};
+use super::reader::{cells, outputs, query_of};
 use super::run::Framing;
 use super::set_config::{self, SetConfig};
-use crate::bind::{Output, OutputKind};
+use super::{Session, send_warning, settings};
+use crate::bind::fold;
 use crate::copy::output::{Form, RowWriter, complete};
 use crate::errors::{SqlError, state};
 use crate::execute::{Cell, RowSink};
-use crate::introspect::{self, Context, ResultSet};
-use crate::parse::Parsed;
+use crate::introspect::{self, ResultSet};
+use crate::parse::{Fetch, Parsed};
 use crate::transaction::Transaction;
+use crate::values::parameters::Parameters;
 use crate::wire::{Failure, Wire};
+
+/// A prepared statement with values for its parameters.
+pub(super) type Execution = (Arc<Parsed>, Arc<Parameters>);
+
+/// Where the rows go that a MOVE passes.
+struct Nowhere;
+
+#[async_trait]
+impl RowSink for Nowhere {
+    async fn rows(&mut self, _: Vec<Vec<Cell>>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
 
 impl Session {
     /// Runs a statement of this kind; false for any other.
     pub(super) async fn utility(
         &mut self,
         parsed: &Parsed,
+        parameters: &Arc<Parameters>,
         framing: &Framing,
         transaction: &mut Transaction,
         wire: &mut dyn Wire,
     ) -> Result<bool, Failure> {
-        if let Some(result) = self.result_set(parsed, transaction).await? {
+        if let Parsed::Sql(statement) = parsed
+            && let Statement::Query(query) = statement.as_ref()
+            && let Some((calls, query)) = set_config::of(query)?
+        {
+            let query = Parsed::Sql(Box::new(Statement::Query(Box::new(query))));
+            let mut answer = Answer::new(wire, framing);
+            let rows = self
+                .reader()
+                .read(&query, parameters, transaction, &mut answer)
+                .await?;
+            calls.iter().try_for_each(|call| self.set_config(call))?;
+            answer.finish(rows).await?;
+            return Ok(true);
+        }
+        if let Some(result) = self.reader().result_set(parsed, transaction).await? {
             send(result, framing, wire).await?;
             return Ok(true);
         }
@@ -37,11 +74,34 @@ impl Session {
                 return Ok(true);
             }
             Parsed::Insert(_) => return Ok(false),
+            Parsed::Fetch(fetch) => {
+                self.fetch(fetch, framing, wire).await?;
+                return Ok(true);
+            }
             Parsed::Sql(statement) => statement.as_ref(),
         };
+        if let Statement::Declare { stmts } = statement {
+            self.declare(stmts, parameters, transaction).await?;
+            complete(wire, "DECLARE CURSOR").await?;
+            return Ok(true);
+        }
+        let Some(tag) = self.about_the_session(statement, transaction, wire).await? else {
+            return Ok(false);
+        };
+        complete(wire, &tag).await?;
+        Ok(true)
+    }
+
+    /// Runs a statement that changes the session only; its tag, or `None` for any other statement.
+    async fn about_the_session(
+        &mut self,
+        statement: &Statement,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<Option<String>, Failure> {
         let tag = match statement {
             Statement::Set(set) => {
-                self.set(set, transaction)?;
+                self.set(set, transaction, wire).await?;
                 "SET"
             }
             Statement::Reset(reset) => {
@@ -53,133 +113,176 @@ impl Session {
             }
             Statement::Discard { object_type } => {
                 self.discard(object_type)?;
-                complete(wire, &format!("DISCARD {object_type}")).await?;
-                return Ok(true);
+                return Ok(Some(format!("DISCARD {object_type}")));
+            }
+            Statement::Prepare {
+                name,
+                data_types,
+                statement,
+            } => {
+                self.prepare(name, data_types, statement, transaction).await?;
+                "PREPARE"
+            }
+            Statement::Deallocate { name, .. } => {
+                let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+                self.deallocate((!is_all).then(|| fold(name)).as_deref())?;
+                if is_all { "DEALLOCATE ALL" } else { "DEALLOCATE" }
+            }
+            Statement::Close { cursor } => {
+                match cursor {
+                    CloseCursor::All => self.portals.clear(),
+                    CloseCursor::Specific { name } => {
+                        let name = fold(name);
+                        self.portals.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                    }
+                }
+                "CLOSE CURSOR"
             }
             // Transactions read at a pinned view: a lock that only keeps a table there adds nothing.
             Statement::Lock(lock) if lock.lock_mode == Some(LockTableMode::AccessShare) => "LOCK TABLE",
-            Statement::Deallocate { .. } => "DEALLOCATE",
             Statement::UNLISTEN { .. } => "UNLISTEN",
-            _ => return Ok(false),
+            _ => return Ok(None),
         };
-        complete(wire, tag).await?;
-        Ok(true)
+        Ok(Some(tag.to_owned()))
     }
 
-    /// The columns of a statement of this kind that has rows; `None` for any other statement.
-    pub(super) async fn utility_outputs(
-        &mut self,
-        parsed: &Parsed,
-        transaction: &mut Transaction,
-    ) -> Result<Option<Vec<Output>>, SqlError> {
-        if let Some(result) = self.result_set(parsed, transaction).await? {
-            return Ok(Some(outputs(&result)));
-        }
-        Ok(match parsed {
-            Parsed::Checkpoint => Some(Vec::new()),
-            Parsed::Insert(_) => None,
-            Parsed::Sql(statement) => matches!(
-                statement.as_ref(),
-                Statement::Set(_)
-                    | Statement::Reset(_)
-                    | Statement::Discard { .. }
-                    | Statement::Lock(_)
-                    | Statement::Deallocate { .. }
-                    | Statement::UNLISTEN { .. }
-            )
-            .then(Vec::new),
-        })
-    }
-
-    /// The rows of SHOW and of a query of the system catalogs.
-    async fn result_set(
-        &mut self,
-        parsed: &Parsed,
-        transaction: &mut Transaction,
-    ) -> Result<Option<ResultSet>, SqlError> {
+    /// The statement an EXECUTE stands for, with its parameters; `None` for any other statement.
+    pub(super) fn execute_of(&self, parsed: &Parsed, now: i64) -> Result<Option<Execution>, SqlError> {
         let Parsed::Sql(statement) = parsed else {
             return Ok(None);
         };
         match statement.as_ref() {
-            Statement::ShowVariable { variable } => {
-                let words: Vec<String> = variable.iter().map(|ident| ident.value.to_lowercase()).collect();
-                self.show(&words).map(Some)
-            }
-            Statement::Query(query) if introspect::is_about_the_system(query) => {
-                if let Some(set) = set_config::of(query)? {
-                    return self.set_config(&set).map(Some);
-                }
-                let settings = self.settings.all();
-                let context = Context {
-                    user: &self.user,
-                    schema: &self.settings.schema(),
-                    pid: self.pid,
-                    settings: &settings,
-                };
-                match introspect::run(query, transaction, &context).await {
-                    // What the small engine does not have, the query engine may.
-                    Err(error)
-                        if matches!(
-                            error.state,
-                            state::FEATURE_NOT_SUPPORTED
-                                | state::UNDEFINED_TABLE
-                                | state::UNDEFINED_PARAMETER
-                        ) =>
-                    {
-                        Ok(None)
-                    }
-                    answered => answered.map(Some),
-                }
-            }
+            Statement::Execute {
+                name: Some(name),
+                parameters,
+                immediate: false,
+                ..
+            } => self.executed(name, parameters, now).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn set_config(&mut self, set: &SetConfig) -> Result<ResultSet, SqlError> {
-        let columns = vec![("set_config".to_owned(), Type::TEXT)];
-        if set.if_known && self.settings.get(&set.name).is_err() {
-            return Ok(ResultSet {
-                columns,
-                rows: Vec::new(),
-            });
+    fn set_config(&mut self, call: &SetConfig) -> Result<(), SqlError> {
+        if call.if_known && self.settings.get(&call.name).is_err() {
+            return Ok(());
         }
-        match &set.value {
-            Some(value) => self.settings.set(&set.name, value)?,
-            None => self.settings.reset(&set.name)?,
+        match &call.value {
+            // Outside of a block the transaction ends with the statement.
+            Some(value) if call.is_local => self.settings.set_local(&call.name, value),
+            Some(value) => self.settings.set(&call.name, value),
+            None => self.settings.reset(&call.name),
         }
-        let value = self.settings.get(&set.name)?;
-        Ok(ResultSet {
-            columns,
-            rows: vec![vec![Value::text(value)]],
-        })
     }
 
-    fn show(&self, words: &[String]) -> Result<ResultSet, SqlError> {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let name = match words.as_slice() {
-            ["all"] => {
-                let rows = self.settings.all().into_iter();
-                let rows = rows
-                    .map(|(name, value)| vec![Value::text(name), Value::text(value)])
-                    .collect();
-                let columns = vec![
-                    ("name".to_owned(), Type::TEXT),
-                    ("setting".to_owned(), Type::TEXT),
-                ];
-                return Ok(ResultSet { columns, rows });
-            }
-            ["transaction", "isolation", "level"] => "transaction_isolation".to_owned(),
-            ["time", "zone"] => "timezone".to_owned(),
-            words => words.join("."),
+    /// DECLARE … CURSOR.
+    async fn declare(
+        &mut self,
+        declared: &[Declare],
+        parameters: &Arc<Parameters>,
+        transaction: &mut Transaction,
+    ) -> Result<(), Failure> {
+        let [
+            Declare {
+                names,
+                for_query: Some(query),
+                binary,
+                scroll,
+                hold,
+                ..
+            },
+        ] = declared
+        else {
+            return Err(SqlError::unsupported("this DECLARE").into());
         };
-        let value = self.settings.get(&name)?;
-        Ok(ResultSet {
-            columns: vec![(name, Type::TEXT)],
-            rows: vec![vec![Value::text(value)]],
-        })
+        let name = names.first().map(fold).unwrap_or_default();
+        let holds = *hold == Some(true);
+        if !holds && !self.in_block() {
+            let message = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(SqlError::new(state::NO_ACTIVE_TRANSACTION, message).into());
+        }
+        if self.portals.contains_key(&name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(state::DUPLICATE_CURSOR, message).into());
+        }
+        let query = Parsed::Sql(Box::new(Statement::Query(query.clone())));
+        if query_of(&query).is_none() {
+            return Err(SqlError::unsupported("a cursor over a change").into());
+        }
+        let scrolls = *scroll == Some(true);
+        let parameters = Arc::clone(parameters);
+        let cursor = self
+            .open_cursor(Arc::new(query), parameters, transaction, scrolls)
+            .await?;
+        let portal = Portal::of_cursor(cursor, *binary == Some(true), holds);
+        self.portals.insert(name, portal);
+        Ok(())
     }
 
-    fn set(&mut self, set: &Set, transaction: &mut Transaction) -> Result<(), SqlError> {
+    /// Opens a cursor over what the transaction sees now.
+    pub(super) async fn open_cursor(
+        &self,
+        query: Arc<Parsed>,
+        parameters: Arc<Parameters>,
+        transaction: &mut Transaction,
+        scrolls: bool,
+    ) -> Result<Cursor, Failure> {
+        let reader = self.reader();
+        if let Some(query) = query_of(&query)
+            && !introspect::is_about_the_system(query)
+        {
+            crate::general::pin(query, transaction, &reader.surroundings()).await?;
+        }
+        let frozen = transaction.frozen();
+        Ok(Cursor::open(query, parameters, frozen, reader.to_own(), scrolls).await?)
+    }
+
+    /// FETCH and MOVE.
+    async fn fetch(&mut self, fetch: &Fetch, framing: &Framing, wire: &mut dyn Wire) -> Result<(), Failure> {
+        let portal = self.portals.get_mut(&fetch.cursor);
+        let portal = portal.ok_or_else(|| no_cursor(&fetch.cursor))?;
+        let is_binary = portal.is_binary();
+        let PortalState::Running(cursor) = &mut portal.state else {
+            return Err(SqlError::unsupported("FETCH from a portal that is no cursor").into());
+        };
+        if fetch.moves_only {
+            let mut nowhere = Nowhere;
+            let moved = cursor.travel(fetch.direction, &mut nowhere).await?;
+            return complete(wire, &format!("MOVE {moved}")).await;
+        }
+        let outputs = cursor.outputs().to_vec();
+        let form = match framing.form(outputs.len()) {
+            Form::Rows { described, .. } if is_binary => Form::Rows {
+                binary: vec![true; outputs.len()],
+                described,
+            },
+            form => form,
+        };
+        let mut writer = RowWriter::owning(wire, outputs, form);
+        let fetched = cursor.travel(fetch.direction, &mut writer).await?;
+        writer.finish_as(&format!("FETCH {fetched}")).await
+    }
+
+    async fn set(
+        &mut self,
+        set: &Set,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<(), Failure> {
+        let is_local = match set {
+            Set::SingleAssignment { scope, .. } => *scope == Some(ContextModifier::Local),
+            Set::SetTimeZone { local, .. } => *local,
+            _ => false,
+        };
+        if is_local && !self.in_block() {
+            let message = "SET LOCAL can only be used in transaction blocks";
+            send_warning(wire, state::NO_ACTIVE_TRANSACTION, message).await?;
+            return Ok(());
+        }
+        self.assign(set, is_local, transaction)?;
+        Ok(())
+    }
+
+    fn assign(&mut self, set: &Set, is_local: bool, transaction: &mut Transaction) -> Result<(), SqlError> {
         match set {
             Set::SingleAssignment { variable, values, .. } => {
                 let texts: Vec<String> = values.iter().map(setting_text).collect::<Result<_, _>>()?;
@@ -189,20 +292,42 @@ impl Session {
                 {
                     return self.settings.reset(&name);
                 }
-                self.settings.set(&name, &texts.join(", "))
+                let value = texts.join(", ");
+                match name.to_lowercase().as_str() {
+                    "transaction_read_only" => {
+                        transaction.read_only = settings::parse_switch(&name, &value)? == "on";
+                        self.settings.set_local(&name, &value)
+                    }
+                    "transaction_isolation" => self.settings.set_local(&name, &value),
+                    _ if is_local => self.settings.set_local(&name, &value),
+                    _ => self.settings.set(&name, &value),
+                }
             }
-            Set::SetTimeZone { value, .. } => self.settings.set("timezone", &setting_text(value)?),
+            Set::SetTimeZone { value, .. } => {
+                let value = setting_text(value)?;
+                match value.to_lowercase().as_str() {
+                    "local" | "default" => self.settings.reset("timezone"),
+                    _ if is_local => self.settings.set_local("timezone", &value),
+                    _ => self.settings.set("timezone", &value),
+                }
+            }
             Set::SetNames { charset_name, .. } => self.settings.set("client_encoding", &charset_name.value),
             Set::SetTransaction {
                 snapshot: Some(_), ..
             } => Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT")),
             Set::SetTransaction { modes, session, .. } => {
-                match access_of(modes) {
-                    Some(read_only) if *session => self.settings.set_reads_only(read_only),
-                    Some(read_only) => transaction.read_only = read_only,
-                    None => {}
+                let modes = Modes::of(modes);
+                if *session {
+                    return self.settings.set_default_modes(modes);
                 }
+                if let Some(read_only) = modes.read_only {
+                    transaction.read_only = read_only;
+                }
+                self.settings.note_modes(modes);
                 Ok(())
+            }
+            Set::SetSessionAuthorization(_) | Set::SetRole { .. } => {
+                Err(SqlError::unsupported("another role than the session's"))
             }
             other => Err(SqlError::unsupported(other)),
         }
@@ -218,7 +343,8 @@ impl Session {
             DiscardObject::ALL => {
                 self.settings.reset_all();
                 self.temporary.clear();
-                self.temporary_before.clear();
+                self.statements.clear();
+                self.portals.clear();
             }
             DiscardObject::TEMP => self.temporary.clear(),
             DiscardObject::PLANS | DiscardObject::SEQUENCES => {}
@@ -239,26 +365,11 @@ fn setting_text(expr: &Expr) -> Result<String, SqlError> {
     })
 }
 
-fn outputs(result: &ResultSet) -> Vec<Output> {
-    let output = |(name, wire_type): &(String, Type)| Output {
-        name: name.clone(),
-        kind: OutputKind::Constant(Value::Null),
-        wire_type: wire_type.clone(),
-        type_modifier: -1,
-    };
-    result.columns.iter().map(output).collect()
-}
-
 async fn send(result: ResultSet, framing: &Framing, wire: &mut dyn Wire) -> Result<(), Failure> {
     let outputs = outputs(&result);
     let form: Form = framing.form(outputs.len());
     let mut writer = RowWriter::new(wire, &outputs, form);
     let count = u64::try_from(result.rows.len()).unwrap_or(u64::MAX);
-    let rows = result
-        .rows
-        .into_iter()
-        .map(|row| row.into_iter().map(Cell::Value).collect())
-        .collect();
-    writer.rows(rows).await?;
+    writer.rows(cells(result)).await?;
     writer.finish(count).await
 }

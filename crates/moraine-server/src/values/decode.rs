@@ -2,8 +2,46 @@
 
 use bytes::{Buf, Bytes};
 use moraine_tables::{ColumnType, Value};
+use postgres_types::Type;
 
-use super::{numeric, temporal};
+use super::{numeric, temporal, types};
+
+/// Digits that a decimal has at most.
+const NUMERIC_DIGITS_MAX: u16 = 38;
+
+/// Reads one binary value of a Postgres type: nothing for a type that is not known here, and an inner nothing when the
+/// bytes are not of the type's form. A numeric keeps the digits it has.
+pub(crate) fn typed(bytes: &[u8], wire_type: &Type) -> Option<Option<Value>> {
+    if types::is_object_id(wire_type) {
+        let number = <[u8; 4]>::try_from(bytes).ok().map(u32::from_be_bytes);
+        return Some(number.map(|number| Value::Int64(i64::from(number))));
+    }
+    if *wire_type == Type::JSONB {
+        let text = bytes.strip_prefix(&[super::encode::JSONB_VERSION]);
+        return Some(text.and_then(|text| binary(text, ColumnType::Text)));
+    }
+    Some(match types::of_wire_type(wire_type)? {
+        ColumnType::Numeric { .. } => {
+            let scale = bytes.get(6..8).map_or(0, |scale| match scale {
+                [high, low] => u16::from_be_bytes([*high, *low]),
+                _ => 0,
+            });
+            let scale = i8::try_from(scale.min(NUMERIC_DIGITS_MAX)).unwrap_or(i8::MAX);
+            binary(bytes, ColumnType::Numeric { precision: 38, scale })
+        }
+        // A client may send any length of what is sized, and gets an error for it.
+        sized => binary(bytes, sized),
+    })
+}
+
+/// The type of a decimal with the digits that its text has.
+pub(crate) fn natural_numeric(text: &str) -> ColumnType {
+    let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| {
+        fraction.chars().take_while(char::is_ascii_digit).count()
+    });
+    let scale = i8::try_from(fraction.min(usize::from(NUMERIC_DIGITS_MAX))).unwrap_or(i8::MAX);
+    ColumnType::Numeric { precision: 38, scale }
+}
 
 /// Reads one binary field as the given type; `None` when the bytes are not of that type's form.
 pub(crate) fn binary(bytes: &[u8], column_type: ColumnType) -> Option<Value> {

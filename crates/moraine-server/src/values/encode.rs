@@ -2,9 +2,13 @@
 
 use bytes::{BufMut, BytesMut};
 pub(crate) use moraine_sql::text::format as text;
-use moraine_tables::Value;
+use moraine_tables::{ColumnType, Value};
+use postgres_types::Type;
 
-use super::{numeric, temporal};
+use super::{arrays, decode, numeric, parse, temporal, types};
+
+/// What the binary form of `jsonb` begins with.
+pub(super) const JSONB_VERSION: u8 = 1;
 
 /// Appends a field as `DataRow` and binary COPY frame it: an i32 length (-1 for NULL) and the bytes.
 pub(crate) fn put_field(out: &mut BytesMut, value: &Value, binary: bool) {
@@ -18,6 +22,73 @@ pub(crate) fn put_field(out: &mut BytesMut, value: &Value, binary: bool) {
     }
     put_binary(out, value);
     patch_length(out, at);
+}
+
+/// Appends a field of a result column in the binary form of the column's type, whatever the value is carried as.
+pub(crate) fn put_binary_as(out: &mut BytesMut, value: &Value, wire_type: &Type) {
+    match value {
+        Value::Null => out.put_i32(-1),
+        Value::Text(text) => put_text_as(out, Some(text), wire_type),
+        value => match whole(value).and_then(|number| sized(number, wire_type)) {
+            Some(bytes) => {
+                out.put_i32(i32::try_from(bytes.len()).unwrap_or(i32::MAX));
+                out.put_slice(&bytes);
+            }
+            None if types::is_text(wire_type) => put_text_field(out, text(value).as_deref()),
+            None => put_field(out, value, true),
+        },
+    }
+}
+
+/// Appends a text in the binary form of a type. What does not read as the type leaves as its text.
+pub(crate) fn put_text_as(out: &mut BytesMut, text: Option<&str>, wire_type: &Type) {
+    let Some(content) = text else {
+        return out.put_i32(-1);
+    };
+    if let Some(element) = arrays::element(wire_type) {
+        let at = out.len();
+        out.put_i32(-1);
+        arrays::put_binary(out, content, element);
+        return patch_length(out, at);
+    }
+    if *wire_type == Type::JSONB {
+        out.put_i32(i32::try_from(content.len() + 1).unwrap_or(i32::MAX));
+        out.put_u8(JSONB_VERSION);
+        return out.put_slice(content.as_bytes());
+    }
+    if types::is_text(wire_type) {
+        return put_text_field(out, text);
+    }
+    let column_type = match types::of_wire_type(wire_type) {
+        Some(ColumnType::Numeric { .. }) => Some(decode::natural_numeric(content)),
+        // An object's number may be above the integers.
+        Some(_) if types::is_object_id(wire_type) => Some(ColumnType::Int64),
+        other => other,
+    };
+    match column_type.and_then(|column_type| parse::parse(content, column_type).ok()) {
+        Some(Value::Text(_)) | None => put_text_field(out, text),
+        Some(value) => put_binary_as(out, &value, wire_type),
+    }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int16(number) => Some(i64::from(*number)),
+        Value::Int32(number) => Some(i64::from(*number)),
+        Value::Int64(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// A whole number as wide as the type is; `None` for one that is no whole number's or too narrow.
+fn sized(number: i64, wire_type: &Type) -> Option<Vec<u8>> {
+    Some(match *wire_type {
+        Type::INT2 => i16::try_from(number).ok()?.to_be_bytes().to_vec(),
+        Type::INT4 => i32::try_from(number).ok()?.to_be_bytes().to_vec(),
+        Type::INT8 => number.to_be_bytes().to_vec(),
+        ref object if types::is_object_id(object) => u32::try_from(number).ok()?.to_be_bytes().to_vec(),
+        _ => return None,
+    })
 }
 
 /// Appends a text field, or NULL.

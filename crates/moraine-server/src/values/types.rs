@@ -46,7 +46,15 @@ pub(crate) fn of_wire_type(wire_type: &Type) -> Option<ColumnType> {
             precision: NUMERIC_PRECISION_DEFAULT,
             scale: 0,
         },
-        Type::VARCHAR | Type::TEXT | Type::NAME | Type::UNKNOWN | Type::BPCHAR => ColumnType::Text,
+        Type::VARCHAR
+        | Type::TEXT
+        | Type::NAME
+        | Type::UNKNOWN
+        | Type::BPCHAR
+        | Type::CHAR
+        | Type::JSON
+        | Type::JSONB
+        | Type::XML => ColumnType::Text,
         Type::BYTEA => ColumnType::Bytes,
         Type::UUID => ColumnType::Uuid,
         Type::DATE => ColumnType::Date,
@@ -57,6 +65,19 @@ pub(crate) fn of_wire_type(wire_type: &Type) -> Option<ColumnType> {
         Type::INTERVAL => ColumnType::Interval,
         _ => return None,
     })
+}
+
+/// Whether the binary form of a type is its text.
+pub(crate) fn is_text(wire_type: &Type) -> bool {
+    of_wire_type(wire_type) == Some(ColumnType::Text) && *wire_type != Type::JSONB
+}
+
+/// Whether a type's values are the numbers of objects.
+pub(crate) fn is_object_id(wire_type: &Type) -> bool {
+    matches!(
+        *wire_type,
+        Type::OID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC | Type::REGNAMESPACE | Type::XID
+    )
 }
 
 /// `pg_attribute.atttypmod`: only a numeric has one. Without it a client has to guess the digits.

@@ -315,6 +315,65 @@ impl Client {
         answer
     }
 
+    /// Parse, with the types the client says.
+    pub(crate) async fn parse(&mut self, name: &str, sql: &str, types: &[u32]) {
+        let mut body = [name.as_bytes(), b"\0", sql.as_bytes(), b"\0"].concat();
+        body.extend(i16::try_from(types.len()).unwrap().to_be_bytes());
+        types.iter().for_each(|oid| body.extend(oid.to_be_bytes()));
+        self.send('P', &body).await;
+    }
+
+    /// Bind; `parameters` in the binary form where `binary`, and so the results.
+    pub(crate) async fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameters: &[Option<&[u8]>],
+        binary: bool,
+    ) {
+        let code = i16::from(binary).to_be_bytes();
+        let mut body = [
+            portal.as_bytes(),
+            b"\0",
+            statement.as_bytes(),
+            b"\0",
+            &[0, 1],
+            &code,
+        ]
+        .concat();
+        body.extend(i16::try_from(parameters.len()).unwrap().to_be_bytes());
+        for parameter in parameters {
+            match parameter {
+                Some(bytes) => {
+                    body.extend(i32::try_from(bytes.len()).unwrap().to_be_bytes());
+                    body.extend(*bytes);
+                }
+                None => body.extend((-1i32).to_be_bytes()),
+            }
+        }
+        body.extend([0, 1]);
+        body.extend(code);
+        self.send('B', &body).await;
+    }
+
+    /// Execute; 0 rows are all.
+    pub(crate) async fn execute(&mut self, portal: &str, rows_max: i32) {
+        let body = [portal.as_bytes(), b"\0", &rows_max.to_be_bytes()].concat();
+        self.send('E', &body).await;
+    }
+
+    pub(crate) async fn sync(&mut self) -> Answer {
+        self.send('S', &[]).await;
+        self.until("Z").await
+    }
+
+    /// Parse, Bind and Execute of the unnamed statement, without Sync.
+    pub(crate) async fn step(&mut self, sql: &str) {
+        self.parse("", sql, &[]).await;
+        self.bind("", "", &[], false).await;
+        self.execute("", 0).await;
+    }
+
     /// Starts a COPY FROM STDIN, sends the pieces, and reads the answer.
     pub(crate) async fn copy_in(&mut self, sql: &str, pieces: &[&[u8]]) -> Answer {
         self.start_query(sql).await;

@@ -195,7 +195,7 @@ async fn a_copy_into_what_is_not_there_is_an_error_before_any_row() {
     for (sql, state) in [
         ("COPY no_such FROM STDIN", "42P01"),
         ("COPY ducklake_metadata (nope) FROM STDIN", "42703"),
-        ("COPY ducklake_metadata FROM STDIN (FORMAT csv)", "0A000"),
+        ("COPY ducklake_metadata FROM STDIN (FORMAT parquet)", "0A000"),
         ("COPY ducklake_metadata FROM '/etc/passwd'", "0A000"),
     ] {
         let answer = client.query(sql).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use moraine_server::{ServeError, Server, ServerOptions};
 
-use crate::client::{TestServer, create_table};
+use crate::client::{TestServer, create_table, waiting};
 
 #[tokio::test]
 async fn anything_but_loopback_is_refused_by_name() {
@@ -25,21 +25,38 @@ async fn an_address_that_is_taken_is_said_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_lets_open_transactions_end() {
+async fn a_server_that_stops_tells_whoever_is_idle_and_gives_up_what_is_open() {
     let mut server = TestServer::start().await;
-    let mut busy = server.connect_to_lake().await;
+    let mut open = server.connect_to_lake().await;
     let mut idle = server.connect().await;
-    busy.run("BEGIN").await;
-    busy.run(&create_table(1, "t")).await;
+    open.run("BEGIN").await;
+    open.run(&create_table(1, "t")).await;
     server.ask_to_stop();
-    assert!(
-        tokio::time::timeout(Duration::from_secs(5), idle.is_closed())
-            .await
-            .expect("closed soon")
-    );
+    for client in [&mut idle, &mut open] {
+        let told = tokio::time::timeout(Duration::from_secs(5), client.until("E"));
+        assert_eq!(told.await.expect("told soon").state(), "57P01");
+        assert!(client.is_closed().await);
+    }
+    tokio::time::timeout(Duration::from_secs(5), server.wait())
+        .await
+        .expect("the server ends");
+}
+
+#[tokio::test]
+async fn a_statement_that_runs_when_the_server_stops_comes_to_its_end() {
+    let mut server = TestServer::start().await;
+    let mut holder = server.connect_to_lake().await;
+    let mut waiter = waiting(&server, &mut holder).await;
+    // It waits for its turn, which comes when the holder's transaction is given up.
+    waiter
+        .start_query("SELECT max(snapshot_id) FROM ducklake_snapshot")
+        .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.ask_to_stop();
+    assert_eq!(holder.until("E").await.state(), "57P01");
+    assert_eq!(waiter.until("Z").await.ok().table(), [["0"]]);
+    assert_eq!(waiter.until("E").await.state(), "57P01");
     assert!(tokio::net::TcpStream::connect(server.address).await.is_err());
-    assert_eq!(busy.run("COMMIT").await.tags(), ["COMMIT"]);
-    assert!(busy.is_closed().await);
     tokio::time::timeout(Duration::from_secs(5), server.wait())
         .await
         .expect("the server ends");
