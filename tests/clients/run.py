@@ -18,11 +18,19 @@ import time
 import traceback
 
 import support
+import with_compiled
 import with_dataframes
+import with_drivers
 import with_postgres_clients
 import with_pyducklake
 
-SESSIONS = with_pyducklake.SESSIONS + with_dataframes.SESSIONS + with_postgres_clients.SESSIONS
+SESSIONS = [
+    *with_pyducklake.SESSIONS,
+    *with_dataframes.SESSIONS,
+    *with_postgres_clients.SESSIONS,
+    *with_drivers.SESSIONS,
+    *with_compiled.SESSIONS,
+]
 TRACE_LINES_SHOWN = 8
 
 
