@@ -26,7 +26,7 @@ const KNOWN: &[(&str, &str, Writable)] = &[
         "client_encoding",
         "UTF8",
         // SQL_ASCII asks for no conversion, and there is none.
-        Writable::Only(&["utf8", "utf-8", "unicode", "sql_ascii"]),
+        Writable::Only(&["utf8", "unicode", "sqlascii"]),
     ),
     ("client_min_messages", "notice", Writable::Freely),
     (
@@ -300,6 +300,14 @@ fn checked(name: &str, value: &str) -> Result<(String, String), SqlError> {
         Writable::Never => {
             let message = format!("parameter \"{name}\" cannot be changed");
             return Err(SqlError::new("55P02", message));
+        }
+        // As in Postgres, only the letters and digits of an encoding's name count.
+        Writable::Only(allowed) if name == "client_encoding" => {
+            let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            if !allowed.contains(&plain.to_lowercase().as_str()) {
+                return Err(SqlError::unsupported(format!("{name} = {value}")));
+            }
+            "UTF8"
         }
         Writable::Only(allowed) if !allowed.contains(&value.to_lowercase().as_str()) => {
             return Err(SqlError::unsupported(format!("{name} = {value}")));

@@ -249,7 +249,13 @@ fn about_relations(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
             _ => Value::Null,
         })
     });
-    vec![to_regclass, visible, constraint, index]
+    vec![
+        to_regclass,
+        super::texts::to_regtype(),
+        visible,
+        constraint,
+        index,
+    ]
 }
 
 fn index_definition(schema: &str, name: &str, table: &str, column: &str) -> String {

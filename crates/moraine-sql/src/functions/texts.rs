@@ -344,17 +344,30 @@ pub(crate) fn regtype_of_text() -> Arc<ScalarUDF> {
         let Some(Value::Text(name)) = arguments.first() else {
             return Ok(Value::Null);
         };
-        let bare = name
-            .trim()
-            .trim_start_matches("pg_catalog.")
-            .trim_matches('"')
-            .to_lowercase();
-        let found = TYPES
-            .iter()
-            .find(|(_, long, short)| *long == bare || *short == bare)
-            .map(|(oid, ..)| Value::Int64(*oid));
-        found.ok_or_else(|| QueryError::unsupported(format!("type {name}")))
+        type_named(name).ok_or_else(|| QueryError::unsupported(format!("type {name}")))
     })
+}
+
+/// `to_regtype('name')`: NULL where there is no such type.
+pub(crate) fn to_regtype() -> Arc<ScalarUDF> {
+    function("to_regtype", SqlType::RegType, (1, 1), |arguments| {
+        Ok(match arguments.first() {
+            Some(Value::Text(name)) => type_named(name).unwrap_or(Value::Null),
+            _ => Value::Null,
+        })
+    })
+}
+
+fn type_named(name: &str) -> Option<Value> {
+    let bare = name
+        .trim()
+        .trim_start_matches("pg_catalog.")
+        .trim_matches('"')
+        .to_lowercase();
+    let found = TYPES
+        .iter()
+        .find(|(_, long, short)| *long == bare || *short == bare);
+    found.map(|(oid, ..)| Value::Int64(*oid))
 }
 
 /// `'name'::regproc`.
