@@ -18,8 +18,6 @@ pub(crate) struct Slot {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Woken whenever the holder, or how long it may hold, changes.
-    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +40,9 @@ struct Waiter {
     ticket: u64,
     /// How long it may hold the slot, counted from its turn.
     reservation: Duration,
+    /// Wakes it when its turn has come, and when it is the next: only the next in line watches the holder's time, so that a
+    /// turn wakes two and not everybody.
+    woken: Arc<Notify>,
 }
 
 /// A place in the queue, and the slot itself once it is this place's turn. Dropping it gives it up.
@@ -49,6 +50,7 @@ struct Waiter {
 pub(crate) struct Hold {
     shared: Arc<Shared>,
     ticket: u64,
+    woken: Arc<Notify>,
 }
 
 impl Slot {
@@ -59,9 +61,9 @@ impl Slot {
         if state.holder.as_ref().is_some_and(|holder| !holder.is_over()) {
             return None;
         }
-        let ticket = state.enqueue(reservation);
+        let (ticket, woken) = state.enqueue(reservation);
         state.pass_on();
-        Some(self.hold(ticket))
+        Some(self.hold(ticket, woken))
     }
 
     /// Waits in line for the slot, no longer than `limit`. It is then this caller's for `reservation` at least.
@@ -69,23 +71,21 @@ impl Slot {
         let deadline = Instant::now() + limit;
         let hold = {
             let mut state = self.shared.lock();
-            let ticket = state.enqueue(reservation);
+            let (ticket, woken) = state.enqueue(reservation);
             if state.holder.is_none() {
                 state.pass_on();
             }
-            self.hold(ticket)
+            self.hold(ticket, woken)
         };
         loop {
-            let mut changed = std::pin::pin!(self.shared.changed.notified());
-            // Registered before the state is read, so that no change falls between the two.
-            changed.as_mut().enable();
             let expiry = {
                 let mut state = self.shared.lock();
                 self.shared.pass_on_expired(&mut state);
                 if state.is_held_by(hold.ticket) {
                     return Some(hold);
                 }
-                state.holder.as_ref().and_then(|holder| holder.until)
+                let holder = state.holder.as_ref().filter(|_| state.is_next(hold.ticket));
+                holder.and_then(|holder| holder.until)
             };
             let now = Instant::now();
             if now >= deadline {
@@ -93,7 +93,8 @@ impl Slot {
             }
             let wake = expiry.map_or(deadline, |expiry| expiry.min(deadline));
             tokio::select! {
-                () = changed => {}
+                // A wake-up that comes before this is not lost: it is kept for the next who asks.
+                () = hold.woken.notified() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
@@ -105,10 +106,11 @@ impl Slot {
         self.shared.lock().waiting.len()
     }
 
-    fn hold(&self, ticket: u64) -> Hold {
+    fn hold(&self, ticket: u64, woken: Arc<Notify>) -> Hold {
         Hold {
             shared: Arc::clone(&self.shared),
             ticket,
+            woken,
         }
     }
 }
@@ -142,9 +144,12 @@ impl Drop for Hold {
         let mut state = self.shared.lock();
         if state.is_held_by(self.ticket) {
             state.pass_on();
-            self.shared.changed.notify_waiters();
         } else {
+            let was_next = state.is_next(self.ticket);
             state.waiting.retain(|waiter| waiter.ticket != self.ticket);
+            if was_next {
+                state.wake_next();
+            }
         }
     }
 }
@@ -162,7 +167,6 @@ impl Shared {
                 "the commit slot was taken from who held it too long"
             );
             state.pass_on();
-            self.changed.notify_waiters();
         }
     }
 }
@@ -174,19 +178,39 @@ impl Holder {
 }
 
 impl State {
-    fn enqueue(&mut self, reservation: Duration) -> u64 {
+    fn enqueue(&mut self, reservation: Duration) -> (u64, Arc<Notify>) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting.push_back(Waiter { ticket, reservation });
-        ticket
+        let woken = Arc::new(Notify::new());
+        self.waiting.push_back(Waiter {
+            ticket,
+            reservation,
+            woken: Arc::clone(&woken),
+        });
+        (ticket, woken)
     }
 
     /// Makes the next in line the holder, or nobody.
     fn pass_on(&mut self) {
-        self.holder = self.waiting.pop_front().map(|waiter| Holder {
-            ticket: waiter.ticket,
-            until: Some(Instant::now() + waiter.reservation),
+        self.holder = self.waiting.pop_front().map(|waiter| {
+            waiter.woken.notify_one();
+            Holder {
+                ticket: waiter.ticket,
+                until: Some(Instant::now() + waiter.reservation),
+            }
         });
+        self.wake_next();
+    }
+
+    /// Lets who is the next now watch the holder's time.
+    fn wake_next(&self) {
+        if let Some(next) = self.waiting.front() {
+            next.woken.notify_one();
+        }
+    }
+
+    fn is_next(&self, ticket: u64) -> bool {
+        self.waiting.front().is_some_and(|waiter| waiter.ticket == ticket)
     }
 
     fn is_held_by(&self, ticket: u64) -> bool {

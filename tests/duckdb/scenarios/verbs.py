@@ -463,7 +463,32 @@ def maintenance_is_as_duckdb_leaves_it(directory, binary):
     ])
 
 
+def a_lake_that_the_example_made(directory, binary):
+    """The example of the library makes a lake; DuckDB attaches it, reads it at both snapshots, and changes it."""
+    program = os.path.join(os.path.dirname(binary), "examples", "lake_of_files")
+    assert os.path.exists(program), f"{program} is missing: cargo build --workspace --example lake_of_files"
+    root = os.path.join(directory, "lake")
+    done = subprocess.run([program, root], capture_output=True, text=True, timeout=PLAYER_SECONDS_MAX)
+    assert done.returncode == 0, done.stderr
+    assert "refused: there is a column CITY already" in done.stdout, done.stdout
+    catalog = Catalog(directory, binary, os.path.join(os.path.realpath(root), "data/lake/public/")).open()
+    try:
+        found = rows(catalog.process, "SELECT * FROM people_0 ORDER BY id")
+        assert found == "[(1, 'Ada', '?'), (2, None, '?'), (3, 'Grace', '?')]", found
+        found = rows(catalog.process, "SELECT * FROM people_0 AT (VERSION => 1) ORDER BY id")
+        assert found == "[(1, 'Ada'), (2, None), (3, 'Grace')]", found
+        catalog.must("INSERT INTO people_0 SELECT i, 'n' || i, 'c' FROM range(4, 50) r(i)")
+        catalog.must("UPDATE people_0 SET name = 'Alan' WHERE id = 2")
+        catalog.must("CALL ducklake_flush_inlined_data('lake')")
+        assert rows(catalog.process, "SELECT count(*), min(name) FROM people_0") == "[(49, 'Ada')]"
+        authors = rows(catalog.process, "SELECT author FROM ducklake_snapshots('lake') WHERE snapshot_id = 1")
+        assert authors == "[('lake_of_files',)]", authors
+    finally:
+        catalog.close()
+
+
 SCENARIOS = [
+    a_lake_that_the_example_made,
     definitions_are_as_duckdb_leaves_them,
     rows_are_as_duckdb_leaves_them,
     maintenance_is_as_duckdb_leaves_it,

@@ -324,12 +324,15 @@ impl Snapshot {
             .collect())
     }
 
-    /// The inlined tables of a table, by schema version: each holds the rows that were inlined under its columns.
+    /// The inlined tables of a table that there were by this snapshot, by schema version: each holds the rows that were
+    /// inlined under its columns.
     ///
     /// # Errors
     /// See [`LakeError`].
     pub async fn inlined_tables(&self, table_id: u64) -> Result<Vec<InlinedTable>, LakeError> {
-        InlinedTable::of_table(&self.read, table_id).await
+        let mut tables = InlinedTable::of_table(&self.read, table_id).await?;
+        tables.retain(|table| table.schema_version <= self.info.schema_version);
+        Ok(tables)
     }
 
     /// The inlined rows of one inlined table that this snapshot sees, by row id; see [`InlinedRows`].
