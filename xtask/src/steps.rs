@@ -46,6 +46,10 @@ pub(crate) fn build_moraine(release: bool) -> anyhow::Result<PathBuf> {
             "moraine-tests",
             "--example",
             "verb_player",
+            "--package",
+            "moraine-commit",
+            "--example",
+            "lake_of_files",
         ]);
     }
     run("building moraine", &mut cargo(&arguments))?;
