@@ -6,14 +6,20 @@
 Every writer is a process of its own and commits one row per transaction as fast as it can: into one table of all
 or a table of its own, by appending or by updating a row that is its alone. Times are of whole statements as the
 client sees them; "max/mean" is the longest of them by the mean of all. "tries" are what the catalog saw: how
-often a transaction came to commit, for each one that did. Rows are counted at the end, and a row lost or written
-twice ends the run with an error; nothing is asserted about time.
-`cargo xtask bench writers` builds what is needed and calls this program.
+often a transaction came to commit, for each one that did; "moved" is how many of them were shifted to a newer
+snapshot instead. "client" and "server" are milliseconds of CPU for one commit, and "bound" is the commits per second
+that all of the machine's CPU would give at that: where commits/s come near it nothing but the clients' own work is
+left. (PostgreSQL's CPU is not counted.) Rows are counted at the end, and a row lost or written twice ends the run
+with an error; nothing is asserted about time. With --write-ms the catalog lies in a bucket whose writes take so long.
+`cargo xtask bench commit` builds what is needed and runs this program over all works; `cargo xtask bench writers`
+over one.
 """
 
 import argparse
+import dataclasses
 import multiprocessing
 import os
+import resource
 import statistics
 import sys
 import tempfile
@@ -22,8 +28,10 @@ import time
 from bench_catalogs import SchemaOfPostgres
 from harness.catalogs import Moraine
 from harness.client import connect
+from harness.slow_bucket import SlowBucket
 
 START_SECONDS_MAX = 120
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class MoraineOfWriters(Moraine):
@@ -31,25 +39,46 @@ class MoraineOfWriters(Moraine):
 
     options = ""
 
-    def start(self):
-        """Starts with the commit protocol's log on."""
-        before = os.environ.get("MORAINE_LOG")
-        os.environ["MORAINE_LOG"] = "warn,moraine_commit=debug"
-        try:
-            super().start()
-        finally:
-            os.environ.pop("MORAINE_LOG")
-            if before is not None:
-                os.environ["MORAINE_LOG"] = before
+    def __init__(self, directory, binary, arguments=(), write_ms=0):
+        self.bucket = SlowBucket(write_ms / 1e3) if write_ms else None
+        super().__init__(directory, binary, root="s3://bucket/lakes" if write_ms else None)
+        self.arguments = arguments
+        self.environment = {"MORAINE_LOG": "warn,moraine_commit=debug"}
+        if self.bucket:
+            self.environment.update(self.bucket.environment)
+
+    def stop(self):
+        """Ends the server, and the bucket."""
+        super().stop()
+        if self.bucket:
+            self.bucket.stop()
 
     def lost(self):
         """Transactions refused so far because another one came first."""
         lines = self.log().splitlines()
         return sum("lost race" in line or "has the commit slot" in line or "commit refused" in line for line in lines)
 
+    def moved(self):
+        """Transactions shifted so far to a newer snapshot."""
+        return self.log().count("rebased an append")
+
+    def cpu_seconds(self):
+        """CPU the server has used so far."""
+        with open(f"/proc/{self.server.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
 
 class PostgresOfWriters(SchemaOfPostgres):
     """A PostgreSQL that counts its rollbacks: what a lost race leaves."""
+
+    def moved(self):
+        """PostgreSQL shifts nothing."""
+        return 0
+
+    def cpu_seconds(self):
+        """Not counted."""
+        return 0
 
     def lost(self):
         """Transactions rolled back so far in this database, whoever began them."""
@@ -59,6 +88,21 @@ class PostgresOfWriters(SchemaOfPostgres):
         (count,) = client.execute(f"SELECT * FROM postgres_query('target', '{query}')").fetchone()
         client.close()
         return count
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What one fleet did."""
+
+    seconds: float
+    times: list
+    errors: list
+    committed: int
+    tries: float
+    moved: float
+    client_ms: float
+    server_ms: float
+    wrong: int
 
 
 def attach(connection, data, options):
@@ -75,6 +119,7 @@ def write(lake, number, table, work, commits, barrier, results):
     client.execute(f"SELECT count(*) FROM {table}").fetchall()
     barrier.wait(START_SECONDS_MAX)
     milliseconds, errors = [], []
+    before = cpu_seconds()
     for step in range(commits):
         statement = {
             "append": f"INSERT INTO {table} VALUES ({number}, {step}, 'payload {number}-{step}')",
@@ -86,7 +131,13 @@ def write(lake, number, table, work, commits, barrier, results):
         except Exception as error:  # whatever DuckDB raises is a commit that failed
             errors.append(str(error).splitlines()[-1][:200])
         milliseconds.append((time.perf_counter() - started) * 1e3)
-    results.put((number, milliseconds, errors, time.perf_counter()))
+    results.put((number, milliseconds, errors, cpu_seconds() - before))
+
+
+def cpu_seconds():
+    """CPU this process has used so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def check(client, tables, work, failed, writers, commits):
@@ -118,61 +169,79 @@ def measure(catalog, directory, writers, commits, work, own_tables):
         fleet.append(multiprocessing.Process(target=write, args=arguments))
         fleet[-1].start()
     barrier.wait(START_SECONDS_MAX)
-    lost = catalog.lost()
+    lost, moved, server = catalog.lost(), catalog.moved(), catalog.cpu_seconds()
     started = time.perf_counter()
     outcomes = [results.get() for _ in fleet]
     seconds = time.perf_counter() - started
+    server = catalog.cpu_seconds() - server
     for process in fleet:
         process.join()
     times = sorted(value for outcome in outcomes for value in outcome[1])
     errors = [error for outcome in outcomes for error in outcome[2]]
     committed = writers * commits - len(errors)
     time.sleep(1.1)  # PostgreSQL reports its counters late
-    tries = 1 + (catalog.lost() - lost) / max(committed, 1)
-    wrong = check(client, tables, work, len(errors), writers, commits)
+    done = max(committed, 1)
+    outcome = Outcome(
+        seconds=seconds,
+        times=times,
+        errors=errors,
+        committed=committed,
+        tries=1 + (catalog.lost() - lost) / done,
+        moved=(catalog.moved() - moved) / done,
+        client_ms=sum(outcome[3] for outcome in outcomes) * 1e3 / done,
+        server_ms=server * 1e3 / done,
+        wrong=check(client, tables, work, len(errors), writers, commits),
+    )
     client.close()
-    return seconds, times, errors, committed, tries, wrong
+    return outcome
 
 
 def report(name, writers, outcome):
     """One line of the table."""
-    seconds, times, errors, committed, tries, wrong = outcome
+    times = outcome.times
     mean = statistics.fmean(times)
+    bound = os.cpu_count() * 1e3 / (outcome.client_ms + outcome.server_ms)
     print(
-        f"{name:12}{writers:>8}{committed / seconds:>11.1f}{times[len(times) // 2]:>9.0f}"
-        f"{times[int(len(times) * 0.99)]:>9.0f}{times[-1]:>9.0f}{times[-1] / mean:>10.1f}{tries:>7.2f}"
-        f"{len(errors):>8}{wrong:>7}",
+        f"{name:16}{writers:>8}{outcome.committed / outcome.seconds:>11.1f}{times[len(times) // 2]:>8.0f}"
+        f"{times[int(len(times) * 0.99)]:>8.0f}{times[-1]:>8.0f}{times[-1] / mean:>9.1f}{outcome.tries:>7.2f}"
+        f"{outcome.moved:>7.2f}{outcome.client_ms:>8.1f}{outcome.server_ms:>8.1f}{bound:>8.0f}"
+        f"{len(outcome.errors):>8}{outcome.wrong:>7}",
         flush=True,
     )
-    for error in sorted(set(errors))[:3]:
-        print(f"    {errors.count(error)} x {error}", flush=True)
+    for error in sorted(set(outcome.errors))[:3]:
+        print(f"    {outcome.errors.count(error)} x {error}", flush=True)
 
 
-def main():
-    """Fleets of every size on all catalogs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--moraine", required=True, action="append", help="may be given more than once")
-    parser.add_argument("--postgres", metavar="CONNSTR")
-    parser.add_argument("--writers", default="1,4,8,16,32", help="sizes of the fleet, separated by commas")
-    parser.add_argument("--commits", type=int, default=20, help="commits of each writer")
-    parser.add_argument("--work", choices=["append", "update"], default="append")
-    parser.add_argument("--own-tables", action="store_true", help="a table for each writer rather than one of all")
-    options = parser.parse_args()
+def catalogs(options):
+    """What is measured, by name, each made anew for every fleet."""
     makers = {}
     for number, binary in enumerate(options.moraine):
         name = "moraine" if number == 0 else f"moraine {number + 1}"
-        makers[name] = lambda directory, binary=binary: MoraineOfWriters(directory, binary)
-    if options.postgres:
+        variants = {name: ()}
+        if options.rebase and options.work == "append":
+            variants[name + " rebase"] = ("--rebase-appends",)
+        for variant, arguments in variants.items():
+            makers[variant] = lambda directory, binary=binary, arguments=arguments: MoraineOfWriters(
+                directory, binary, arguments, options.write_ms
+            )
+    if options.postgres and not options.write_ms:
         makers["PostgreSQL"] = lambda directory: PostgresOfWriters(options.postgres)
+    return makers
+
+
+def compare(options):
+    """Fleets of every size on all catalogs, for one kind of work; the rows lost or written twice."""
     where = "tables of their own" if options.own_tables else "one table"
-    print(f"{options.work}, {where}, {options.commits} commits a writer; times in milliseconds")
+    stored = f", writes take {options.write_ms} ms" if options.write_ms else ""
+    print(f"{options.work}, {where}, {options.commits} commits a writer{stored}; times in milliseconds")
     print(
-        f"{'':12}{'writers':>8}{'commits/s':>11}{'p50':>9}{'p99':>9}{'max':>9}{'max/mean':>10}{'tries':>7}"
-        f"{'failed':>8}{'wrong':>7}"
+        f"{'':16}{'writers':>8}{'commits/s':>11}{'p50':>8}{'p99':>8}{'max':>8}{'max/mean':>9}{'tries':>7}"
+        f"{'moved':>7}{'client':>8}{'server':>8}{'bound':>8}{'failed':>8}{'wrong':>7}",
+        flush=True,
     )
     wrong = 0
     for writers in (int(size) for size in options.writers.split(",")):
-        for name, maker in makers.items():
+        for name, maker in catalogs(options).items():
             with tempfile.TemporaryDirectory(prefix="moraine-bench-") as directory:
                 catalog = maker(directory)
                 catalog.start()
@@ -181,7 +250,33 @@ def main():
                 finally:
                     catalog.stop()
             report(name, writers, outcome)
-            wrong += outcome[-1]
+            wrong += outcome.wrong
+    return wrong
+
+
+def main():
+    """One kind of work, or all of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moraine", required=True, action="append", help="may be given more than once")
+    parser.add_argument("--postgres", metavar="CONNSTR")
+    parser.add_argument("--writers", default="1,4,8,16,32", help="sizes of the fleet, separated by commas")
+    parser.add_argument("--commits", type=int, default=20, help="commits of each writer")
+    parser.add_argument("--work", choices=["append", "update"], default="append")
+    parser.add_argument("--own-tables", action="store_true", help="a table for each writer rather than one of all")
+    parser.add_argument("--rebase", action="store_true", help="appends with --rebase-appends too")
+    parser.add_argument("--write-ms", type=float, default=0, help="keep the catalog in a bucket as slow as that")
+    parser.add_argument("--all", action="store_true", help="all kinds of work, on a local disk and with 30 ms writes")
+    options = parser.parse_args()
+    if not options.all:
+        kinds = [{}]
+    else:
+        works = [
+            {"work": "append", "own_tables": False},
+            {"work": "append", "own_tables": True},
+            {"work": "update", "own_tables": False},
+        ]
+        kinds = [{**work, "rebase": True, "write_ms": write_ms} for write_ms in (0, 30) for work in works]
+    wrong = sum(compare(argparse.Namespace(**{**vars(options), **kind})) for kind in kinds)
     sys.exit(f"{wrong} rows were lost or written twice" if wrong else 0)
 
 

@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measurements, side by side in one run. They assert nothing about time.
 
+use std::process::Command;
+
 use clap::{Args, Subcommand};
 
 use crate::{python, steps};
@@ -17,17 +19,10 @@ enum What {
     Catalogs(Catalogs),
     /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
     Writers(Writers),
-    /// Commits of the library: how many share a flush, and what history adds; beside bare SlateDB and RockLake's keys
+    /// Commits: of the library, beside bare SlateDB and RockLake's keys, and of fleets of DuckDB processes, beside PostgreSQL
     Commit(Commit),
     /// A migration of a catalog with many file records, beside the same reads and writes alone and a plain rewrite
     Migrate(Migrate),
-}
-
-#[derive(Debug, Args)]
-struct Commit {
-    /// By how much the longest history, of 100,000 snapshots, is made shorter
-    #[arg(long, default_value_t = 1)]
-    shorter: u32,
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +53,31 @@ struct Writers {
     /// A table for each writer rather than one of all
     #[arg(long)]
     own_tables: bool,
+    /// Appends with `--rebase-appends` too
+    #[arg(long)]
+    rebase: bool,
+    /// Keep moraine's catalog in a bucket whose writes take so many milliseconds
+    #[arg(long, default_value_t = 0)]
+    write_ms: u32,
+}
+
+#[derive(Debug, Args)]
+struct Commit {
+    /// Only one half: the `library`, or DuckDB `processes`
+    #[arg(long, value_parser = ["library", "processes"])]
+    only: Option<String>,
+    /// By how much the longest history of the library's half, of 100,000 snapshots, is made shorter
+    #[arg(long, default_value_t = 1)]
+    shorter: u32,
+    /// A PostgreSQL to compare with, as for `bench catalogs`
+    #[arg(long, value_name = "CONNSTR")]
+    postgres: Option<String>,
+    /// Sizes of the fleet of writers
+    #[arg(long, value_delimiter = ',', default_value = "1,4,8,16,32")]
+    writers: Vec<u32>,
+    /// Commits of each writer
+    #[arg(long, default_value_t = 20)]
+    commits: u32,
 }
 
 #[derive(Debug, Args)]
@@ -76,11 +96,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         ),
         Some(What::Catalogs(catalogs)) => compare(catalogs),
         Some(What::Writers(writers)) => race(writers),
-        Some(What::Commit(commit)) => {
-            let bench = ["bench", "--package", "moraine-commit", "--bench", "commits", "--"];
-            let mut cargo = steps::cargo(&bench);
-            steps::run("commits of the library", cargo.arg(commit.shorter.to_string()))
-        }
+        Some(What::Commit(commit)) => commits(commit),
         Some(What::Migrate(migrate)) => {
             let mut cargo = steps::cargo(&[
                 "run",
@@ -108,17 +124,41 @@ fn compare(options: &Catalogs) -> anyhow::Result<()> {
 }
 
 fn race(options: &Writers) -> anyhow::Result<()> {
+    let mut program = writers(&options.writers, options.commits, options.postgres.as_deref())?;
+    program.args(["--work", &options.work]);
+    for (flag, is_set) in [("--own-tables", options.own_tables), ("--rebase", options.rebase)] {
+        if is_set {
+            program.arg(flag);
+        }
+    }
+    program.args(["--write-ms", &options.write_ms.to_string()]);
+    steps::run("many writers at once", &mut program)
+}
+
+fn commits(options: &Commit) -> anyhow::Result<()> {
+    let is_asked = |half: &str| options.only.as_deref().is_none_or(|only| only == half);
+    if is_asked("library") {
+        let bench = ["bench", "--package", "moraine-commit", "--bench", "commits", "--"];
+        let mut cargo = steps::cargo(&bench);
+        steps::run("commits of the library", cargo.arg(options.shorter.to_string()))?;
+    }
+    if is_asked("processes") {
+        let mut program = writers(&options.writers, options.commits, options.postgres.as_deref())?;
+        program.arg("--all");
+        steps::run("many writers at once, all kinds of work", &mut program)?;
+    }
+    Ok(())
+}
+
+/// The program that measures fleets of writers.
+fn writers(sizes: &[u32], commits: u32, postgres: Option<&str>) -> anyhow::Result<Command> {
     let moraine = steps::build_moraine(true)?;
     let mut program = python::SESSIONS.program("tests/duckdb/bench_writers.py")?;
     program.arg("--moraine").arg(moraine);
-    let sizes: Vec<String> = options.writers.iter().map(u32::to_string).collect();
-    program.args(["--writers", &sizes.join(",")]);
-    program.args(["--commits", &options.commits.to_string(), "--work", &options.work]);
-    if options.own_tables {
-        program.arg("--own-tables");
-    }
-    if let Some(postgres) = &options.postgres {
+    let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+    program.args(["--writers", &sizes.join(","), "--commits", &commits.to_string()]);
+    if let Some(postgres) = postgres {
         program.args(["--postgres", postgres]);
     }
-    steps::run("many writers at once", &mut program)
+    Ok(program)
 }

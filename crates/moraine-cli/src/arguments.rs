@@ -189,6 +189,25 @@ pub(crate) struct ServeOptions {
     /// The database name in the printed ATTACH statement; each name is a lake of its own
     #[arg(long, value_name = "NAME", default_value = "lake", value_parser = database_name)]
     pub(crate) database: String,
+
+    /// Commit appends that have lost a race where the lake is now, instead of asking their client to try again
+    ///
+    /// A transaction that only adds rows is shifted to the newest snapshot when nothing that was committed meanwhile is in
+    /// its way. Many clients that append then commit faster; but ducklake_last_committed_snapshot() tells them the snapshot
+    /// that they had asked for, which may be another's.
+    #[arg(long)]
+    pub(crate) rebase_appends: bool,
+
+    /// How long others wait for a client that updates or deletes, from one of its statements to the next
+    ///
+    /// Clients that write take turns. One that dies is noticed at once; one that falls silent in its turn delays the others
+    /// by this long. An update that takes longer may fail because others have changed the table meanwhile.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub(crate) turn_seconds: Duration,
+
+    /// How long others wait for a client that has sent its commit and falls silent before the COMMIT
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) commit_seconds: Duration,
 }
 
 /// Arguments of `moraine info`.
@@ -303,6 +322,16 @@ pub(crate) struct DropIndexArguments {
 
 fn filter(text: &str) -> Result<EnvFilter, String> {
     EnvFilter::try_new(text).map_err(|error| error.to_string())
+}
+
+/// A time that is neither nothing nor for ever.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| (0.001..=3600.0).contains(seconds));
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "seconds are needed, from 0.001 to 3600".to_owned())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

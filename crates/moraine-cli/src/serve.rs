@@ -23,6 +23,9 @@ pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
     let mut server = ServerOptions::new(options.listen, options.url.clone());
     server.catalog.access = access;
     server.idle_close = options.close_idle.0;
+    server.catalog.rebase_appends = options.rebase_appends;
+    server.catalog.reservation = options.turn_seconds;
+    server.catalog.slot_idle = options.commit_seconds;
     let (server, address) = Server::bind(server)
         .await
         .with_context(|| format!("cannot serve {} on {}", options.url, options.listen))?;

@@ -8,6 +8,7 @@ use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
 use moraine_keys::{FormatKey, HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View};
+use tokio::time::Instant;
 
 use crate::claims::Claims;
 use crate::definitions::{DefinitionView, Definitions};
@@ -24,9 +25,16 @@ pub const SLOT_WAIT_DEFAULT: Duration = Duration::from_secs(30);
 /// overtake it. A second try of DuckLake takes tens of milliseconds.
 pub const RESERVATION_DEFAULT: Duration = Duration::from_secs(2);
 
-/// How long a transaction that only may be about to commit waits for its turn, and how long it then has.
-const EXPECTED_WAIT: Duration = Duration::from_secs(1);
-const EXPECTED_RESERVATION: Duration = Duration::from_millis(250);
+/// Others wait for a transaction that is expected to commit, from one of its statements to the next, for this part of
+/// [`CatalogOptions::reservation`].
+const EXPECTED_PART: u32 = 4;
+
+/// The same of one of which nothing is known yet, and how long such a one waits for its turn.
+const POSSIBLE_PART: u32 = 8;
+const POSSIBLE_WAIT: Duration = Duration::from_secs(10);
+
+/// How long after a snapshot was committed whoever begins is taken to be about to commit one too.
+const BUSY: Duration = Duration::from_secs(60);
 
 /// How long a transaction that has inserted its snapshot may do nothing before the next in line may overtake it.
 pub const SLOT_IDLE_DEFAULT: Duration = Duration::from_secs(5);
@@ -39,11 +47,18 @@ pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Its client has lost a race for a snapshot and comes again. It waits for its turn no longer than
-    /// [`CatalogOptions::slot_wait`], and others for it no longer than [`CatalogOptions::reservation`].
+    /// [`CatalogOptions::slot_wait`], and others for it no longer than [`CatalogOptions::reservation`] from one of its
+    /// statements to the next.
     SecondTry,
-    /// Its client has committed again and again, or has lost before, so it may be about to commit. It waits for a second
-    /// at most, and others wait for it for 250 ms: so that many writers take turns rather than lose races.
+    /// Its client has committed again and again, or has lost before, so it is likely to commit again. It waits as long as a
+    /// second try, and others wait for it for a quarter of [`CatalogOptions::reservation`] from one of its statements to the
+    /// next: so that many writers take turns rather than lose races.
     Expected,
+    /// Nothing is known of its client, and others have committed lately. What updates or deletes rows must not be overtaken
+    /// from its first read on, because DuckLake does not try that again; and that is only known a few statements later. It
+    /// waits for 10 s at most, and others wait for it for an eighth of the reservation from one of its statements to the next,
+    /// until it is known to read only ([`CatalogTransaction::give_turn_up`]).
+    Possible,
 }
 
 /// What may be done with a lake.
@@ -74,6 +89,9 @@ pub struct CatalogOptions {
     pub slot_idle: Duration,
     /// Bytes of keys and values that one commit may write; [`BATCH_BYTES_MAX`] unless set.
     pub batch_bytes_max: usize,
+    /// Whether a transaction that only adds rows, and lost the race for its snapshot, is shifted to the newest head instead
+    /// of refused. Off unless set: its client then takes its snapshot for the one that it had asked for.
+    pub rebase_appends: bool,
 }
 
 impl Default for CatalogOptions {
@@ -85,6 +103,7 @@ impl Default for CatalogOptions {
             reservation: RESERVATION_DEFAULT,
             slot_idle: SLOT_IDLE_DEFAULT,
             batch_bytes_max: BATCH_BYTES_MAX,
+            rebase_appends: false,
         }
     }
 }
@@ -99,6 +118,9 @@ pub struct Catalog {
     reservation: Duration,
     slot_idle: Duration,
     batch_bytes_max: usize,
+    rebase_appends: bool,
+    /// The snapshot that was committed last, and when.
+    last_commit: StdMutex<Option<(u64, Instant)>>,
     /// The inlined rows that open transactions remove.
     claims: Claims,
     /// Whether the store was opened for reading only, beside whoever writes it.
@@ -157,6 +179,8 @@ impl Catalog {
             reservation: options.reservation,
             slot_idle: options.slot_idle,
             batch_bytes_max: options.batch_bytes_max,
+            rebase_appends: options.rebase_appends,
+            last_commit: StdMutex::new(None),
             claims: Claims::default(),
             directories: Arc::new(Directories::default()),
             indexes: IndexMemory::default(),
@@ -173,14 +197,15 @@ impl Catalog {
     pub async fn begin_in_turn(self: &Arc<Self>, turn: Turn) -> Result<CatalogTransaction, CatalogError> {
         let (reservation, limit) = match turn {
             Turn::SecondTry => (self.reservation, self.slot_wait),
-            Turn::Expected => (
-                EXPECTED_RESERVATION.min(self.reservation),
-                EXPECTED_WAIT.min(self.slot_wait),
+            Turn::Expected => (self.reservation / EXPECTED_PART, self.slot_wait),
+            Turn::Possible => (
+                self.reservation / POSSIBLE_PART,
+                POSSIBLE_WAIT.min(self.slot_wait),
             ),
         };
         let hold = self.slot.wait(reservation, limit).await;
         let mut transaction = self.begin().await?;
-        transaction.give_slot(hold);
+        transaction.give_slot(hold, reservation);
         Ok(transaction)
     }
 
@@ -192,7 +217,7 @@ impl Catalog {
         let reservation = self.reservation.saturating_mul(patience);
         let hold = self.slot.wait(reservation, self.slot_wait).await;
         let mut transaction = self.begin().await?;
-        transaction.give_slot(hold);
+        transaction.give_slot(hold, reservation);
         Ok(transaction)
     }
 
@@ -231,6 +256,31 @@ impl Catalog {
         &self.definitions
     }
 
+    /// Whether somebody has committed a snapshot in the last minute.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let last = *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|(_, at)| at.elapsed() < BUSY)
+    }
+
+    /// The snapshot that was committed last; `None` before the first one.
+    pub(crate) fn newest_snapshot(&self) -> Option<u64> {
+        let last = *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner);
+        last.map(|(snapshot_id, _)| snapshot_id)
+    }
+
+    /// Notes that a snapshot has been committed.
+    pub(crate) fn note_commit(&self, snapshot_id: u64) {
+        let now = Some((snapshot_id, Instant::now()));
+        *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Whether appends are rebased; see [`CatalogOptions::rebase_appends`].
+    #[must_use]
+    pub fn rebases_appends(&self) -> bool {
+        self.rebase_appends
+    }
+
     /// The inlined rows that open transactions remove.
     pub(crate) fn claims(&self) -> &Claims {
         &self.claims
@@ -265,6 +315,16 @@ impl Catalog {
     /// The commit slot, if nobody has it.
     pub(crate) fn try_take_slot(&self) -> Option<Hold> {
         self.slot.try_take(self.slot_idle)
+    }
+
+    /// The commit slot, if nobody has it, for a transaction that has yet to insert its snapshot.
+    pub(crate) fn try_take_turn(&self) -> Option<Hold> {
+        self.slot.try_take(self.reservation)
+    }
+
+    /// How long others wait for a transaction that is sure to commit until it inserts its snapshot.
+    pub(crate) fn reservation(&self) -> Duration {
+        self.reservation
     }
 
     /// Whether the slot is still this transaction's. It has done something, so others go on waiting for it.

@@ -78,6 +78,9 @@ pub(crate) async fn run(
             writes,
         };
         let written = write(catalog.store().as_ref(), &batch).await?;
+        if let Some(minted) = batch.minted {
+            catalog.note_commit(minted);
+        }
         // Written is enough for the next committer to build on; durable is for the client.
         drop(slot);
         if let Some(noting) = noting {

@@ -100,11 +100,13 @@ impl Catalog {
             .iter()
             .map(|table| format!("altered_table:{table}"))
             .collect();
-        transaction.set_snapshot_changes(SnapshotChanges {
-            snapshot_id,
-            changes_made: Some(made.join(",")),
-            ..SnapshotChanges::default()
-        })?;
+        transaction
+            .set_snapshot_changes(SnapshotChanges {
+                snapshot_id,
+                changes_made: Some(made.join(",")),
+                ..SnapshotChanges::default()
+            })
+            .await?;
         let ends = doomed.into_iter().map(|(key, index)| {
             let ended = IndexValue {
                 end_snapshot: Some(snapshot_id),

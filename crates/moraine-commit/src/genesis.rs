@@ -87,10 +87,12 @@ impl Catalog {
         }
         transaction.create_lake().await?;
         transaction.insert_snapshot(first_snapshot()).await?;
-        transaction.set_snapshot_changes(SnapshotChanges {
-            changes_made: Some("created_schema:\"main\"".to_owned()),
-            ..SnapshotChanges::default()
-        })?;
+        transaction
+            .set_snapshot_changes(SnapshotChanges {
+                changes_made: Some("created_schema:\"main\"".to_owned()),
+                ..SnapshotChanges::default()
+            })
+            .await?;
         let schema = Record::Schema(SchemaKey { schema_id: 0 }, main_schema());
         transaction
             .stage(vec![

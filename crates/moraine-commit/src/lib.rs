@@ -61,7 +61,7 @@
 //!     snapshot_id: 1,
 //!     changes_made: Some(r#"created_table:"main"."orders""#.into()),
 //!     ..Default::default()
-//! })?;
+//! }).await?;
 //! assert_eq!(transaction.commit().await?.snapshot_id, Some(1));
 //!
 //! let reader = catalog.begin().await?;
@@ -92,6 +92,7 @@ mod inline_rules;
 pub mod lake;
 mod premise;
 mod presence;
+mod rebase;
 mod rules;
 mod slot;
 mod snapshot;

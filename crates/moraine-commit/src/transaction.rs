@@ -1,8 +1,12 @@
 //! One transaction on a lake: a pinned view with its own changes on top, and what has been staged so far. What a change
-//! does to records is decided in [`crate::rules`], what a commit adds to them in [`crate::derive`].
+//! does to records is decided in [`crate::rules`], what a commit adds to them in [`crate::derive`]; how a transaction comes
+//! to its snapshot is in [`race`].
+
+mod race;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use moraine_codec::proto::{HeadValue, SnapshotValue};
 use moraine_inline::DirectoriesAt;
@@ -27,7 +31,17 @@ pub struct CatalogTransaction {
     /// The commit slot: from the beginning where this transaction waited for its turn, else from the insertion of its
     /// snapshot.
     slot: Option<Hold>,
+    /// How long others wait for it from one of its statements to the next, until it has inserted its snapshot.
+    patience: Duration,
     has_lost: bool,
+    /// Whether this transaction has inserted its snapshot and has yet to find out whether another came first.
+    is_race_open: bool,
+    is_append: bool,
+    /// Whether it is never shifted.
+    is_pinned: bool,
+    /// How often this transaction was shifted to a newer head. What was chosen for an older one cannot follow then.
+    shifts: u32,
+    is_torn: bool,
     /// The inlined rows that this transaction removes, for others to know.
     claimant: Claimant,
     was_overtaken: bool,
@@ -54,6 +68,15 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
+    /// Whether nothing but records has been staged.
+    pub(crate) fn adds_records_only(&self) -> bool {
+        !self.creating
+            && self.removed_changes.is_empty()
+            && self.pending_registrations.is_empty()
+            && self.drained.is_empty()
+            && self.new_tables.is_empty()
+    }
+
     /// Whether there is nothing to write or to check.
     pub(crate) fn is_empty(&self) -> bool {
         !self.creating
@@ -70,6 +93,7 @@ impl Staged {
 pub struct TransactionSavepoint {
     staging: Savepoint,
     staged: Staged,
+    shifts: u32,
 }
 
 impl CatalogTransaction {
@@ -80,7 +104,13 @@ impl CatalogTransaction {
             staging: Staging::new(view),
             premise,
             slot: None,
+            patience: Duration::ZERO,
             has_lost: false,
+            is_race_open: false,
+            is_append: false,
+            is_pinned: false,
+            shifts: 0,
+            is_torn: false,
             was_overtaken: false,
             staged: Staged::default(),
         }
@@ -124,8 +154,22 @@ impl CatalogTransaction {
         self.was_overtaken
     }
 
-    pub(crate) fn give_slot(&mut self, hold: Option<Hold>) {
+    /// Where appends are rebased: this transaction is not. What works out ids and gives them to its caller begins again
+    /// instead when it loses a race.
+    pub(crate) fn pin(&mut self) {
+        self.is_pinned = true;
+    }
+
+    /// Whether this transaction is known to add rows and to do nothing else. Known only where appends are rebased, once both
+    /// rows of its snapshot are there.
+    #[must_use]
+    pub fn is_append(&self) -> bool {
+        self.is_append
+    }
+
+    pub(crate) fn give_slot(&mut self, hold: Option<Hold>, patience: Duration) {
         self.slot = hold;
+        self.patience = patience;
     }
 
     /// What the transaction reads: the pinned view with all staged changes on top.
@@ -198,6 +242,7 @@ impl CatalogTransaction {
     /// See [`StageError`]; nothing of the call is staged then.
     pub async fn stage(&mut self, changes: Vec<Change>) -> Result<(), StageError> {
         self.check_exists()?;
+        self.check_not_shifted()?;
         self.keep_slot();
         let savepoint = self.savepoint();
         let head = self.newest_snapshot_id();
@@ -217,6 +262,7 @@ impl CatalogTransaction {
     /// See [`StageError`]; nothing of the call is staged then.
     pub async fn inline(&mut self, change: InlineChange) -> Result<(), StageError> {
         self.check_exists()?;
+        self.check_not_shifted()?;
         self.keep_slot();
         if let InlineChange::RemoveRows { table_id, rows, .. } = &change
             && !self.claimant.claim(*table_id, rows)
@@ -238,7 +284,9 @@ impl CatalogTransaction {
 
     /// Inserts a row of `ducklake_snapshot`: `value` without anything of `ducklake_snapshot_changes`. Takes the lake's
     /// commit slot, and keeps it until the transaction ends, so that from here on no other snapshot can come first. A time
-    /// that is not after that of the newest snapshot is raised to one microsecond after it.
+    /// that is not after that of the newest snapshot is raised to one microsecond after it. Where appends are rebased
+    /// ([`crate::CatalogOptions::rebase_appends`]) all that waits for [`CatalogTransaction::set_snapshot_changes`], which
+    /// tells what the transaction is.
     ///
     /// # Errors
     /// [`StageError::LostRace`] when another snapshot already has; [`StageError::SlotTaken`] when another one is about to;
@@ -253,7 +301,7 @@ impl CatalogTransaction {
             return Err(StageError::Constraint { detail });
         }
         if !self.staged.creating {
-            self.win_race(value.snapshot_id).await?;
+            self.enter_race(value.snapshot_id).await?;
         }
         let value = self.later_than_the_newest(value).await?;
         let key = SnapshotKey {
@@ -273,9 +321,14 @@ impl CatalogTransaction {
     /// row of `ducklake_snapshot`. Where no snapshot is inserted the row stands alone, and is refused by the commit if
     /// there is a row of its id.
     ///
+    /// Where appends are rebased, a transaction that only adds rows waits here for the commit slot, and if others have
+    /// committed since it began, it is shifted to the newest head as if it had begun there: its ids, counters and
+    /// statistics move, and what it reads from here on is that head with its changes on top. It can stage nothing more.
+    ///
     /// # Errors
-    /// [`StageError::Constraint`] when the transaction has one already, or it names another snapshot.
-    pub fn set_snapshot_changes(&mut self, changes: SnapshotChanges) -> Result<(), StageError> {
+    /// [`StageError::Constraint`] when the transaction has one already, or it names another snapshot; where appends are
+    /// rebased also what [`CatalogTransaction::insert_snapshot`] gives.
+    pub async fn set_snapshot_changes(&mut self, changes: SnapshotChanges) -> Result<(), StageError> {
         self.check_exists()?;
         if let Some(set) = &self.staged.changes {
             let detail = format!(
@@ -285,7 +338,8 @@ impl CatalogTransaction {
             return Err(StageError::Constraint { detail });
         }
         self.staged.changes = Some(changes);
-        self.merge_snapshot()
+        self.merge_snapshot()?;
+        self.end_race().await
     }
 
     /// Deletes the row of `ducklake_snapshot_changes` of a snapshot. Both rows are one record, so this stands only
@@ -304,7 +358,13 @@ impl CatalogTransaction {
             staging: self.staging.frozen(),
             premise: self.premise,
             slot: None,
+            patience: Duration::ZERO,
             has_lost: false,
+            is_race_open: false,
+            is_append: false,
+            is_pinned: true,
+            shifts: self.shifts,
+            is_torn: self.is_torn,
             was_overtaken: false,
             staged: self.staged.clone(),
         }
@@ -316,11 +376,17 @@ impl CatalogTransaction {
         TransactionSavepoint {
             staging: self.staging.savepoint(),
             staged: self.staged.clone(),
+            shifts: self.shifts,
         }
     }
 
-    /// Takes back everything staged since `savepoint`.
+    /// Takes back everything staged since `savepoint`. A transaction that was shifted to a newer head since then cannot go
+    /// back; its commit is refused, and its client begins again.
     pub fn rollback_to(&mut self, savepoint: TransactionSavepoint) {
+        if savepoint.shifts != self.shifts {
+            self.is_torn = true;
+            return;
+        }
         self.staging.rollback_to(savepoint.staging);
         self.staged = savepoint.staged;
     }
@@ -336,6 +402,11 @@ impl CatalogTransaction {
     /// # Errors
     /// See [`CommitFailure`].
     pub async fn commit(self) -> Result<Committed, CommitFailure> {
+        if self.is_torn {
+            let detail =
+                "a statement failed after the transaction had been shifted to a newer snapshot".to_owned();
+            return Err(CommitFailure::Conflict { detail });
+        }
         commit::run(
             self.catalog,
             self.staging,
@@ -362,41 +433,6 @@ impl CatalogTransaction {
         .await
     }
 
-    /// Refuses unless the newest committed snapshot is the one this transaction builds on and the slot is its own. Who
-    /// finds the slot taken is refused at once: it would wait for the other's commit only to lose to it.
-    async fn win_race(&mut self, asked: u64) -> Result<(), StageError> {
-        let outcome = self.take_slot_for(asked).await;
-        if outcome.is_err() {
-            self.slot = None;
-            self.has_lost = true;
-        }
-        outcome
-    }
-
-    async fn take_slot_for(&mut self, asked: u64) -> Result<(), StageError> {
-        let had_turn = self.slot.is_some();
-        if !self.slot.as_ref().is_some_and(|hold| self.catalog.renew(hold)) {
-            self.was_overtaken = had_turn;
-            self.slot = self.catalog.try_take_slot();
-        }
-        // The pinned view cannot show who came first; a fresh one can.
-        let view = self.catalog.store().view()?;
-        let newest = view.value(&HeadKey {}).await?.map(|head| head.snapshot_id);
-        let premise = self.premise.as_ref().map(|head| head.snapshot_id);
-        if newest != premise || newest.is_none_or(|newest| newest >= asked) {
-            tracing::debug!(asked, ?newest, ?premise, "lost race for a snapshot");
-            return Err(StageError::LostRace {
-                asked,
-                newest: newest.unwrap_or_default(),
-            });
-        }
-        if self.slot.is_none() {
-            tracing::debug!(asked, "another transaction has the commit slot");
-            return Err(StageError::SlotTaken { asked });
-        }
-        Ok(())
-    }
-
     /// This transaction is at work: others go on waiting for it. One that was overtaken goes on all the same; its commit
     /// finds out whether anybody has come first.
     fn keep_slot(&self) {
@@ -405,21 +441,6 @@ impl CatalogTransaction {
         {
             self.catalog.renew(hold);
         }
-    }
-
-    /// The snapshot record with a time after that of the newest snapshot: what clients say is the time of their BEGIN.
-    async fn later_than_the_newest(&self, mut value: SnapshotValue) -> Result<SnapshotValue, StageError> {
-        let Some(premise) = &self.premise else {
-            return Ok(value);
-        };
-        let newest = SnapshotKey {
-            snapshot_id: premise.snapshot_id,
-        };
-        if let Some(newest) = self.staging.base().value(&newest).await? {
-            let earliest = newest.snapshot_time_micros.saturating_add(1);
-            value.snapshot_time_micros = value.snapshot_time_micros.max(earliest);
-        }
-        Ok(value)
     }
 
     /// Writes the snapshot record anew when both of its rows are there.

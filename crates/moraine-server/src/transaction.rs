@@ -13,7 +13,7 @@ use crate::errors::{SqlError, state};
 use crate::lakes::{Lake, Lakes};
 use crate::parse::Parsed;
 use crate::tid::Ledger;
-use crate::turns::{Client, Opening};
+use crate::turns::{Client, Intention, Opening};
 
 /// A transaction over the lakes of one database. Dropping it takes everything back and frees what it held.
 pub(crate) struct Transaction {
@@ -22,6 +22,8 @@ pub(crate) struct Transaction {
     client: Arc<Client>,
     opening: Opening,
     turn: Option<Turn>,
+    /// Whether it has shown that it is going to delete or update rows.
+    is_writing: bool,
     /// Microseconds since 1970 at which it began: the value of NOW().
     pub(crate) started: i64,
     pub(crate) read_only: bool,
@@ -79,6 +81,7 @@ impl Transaction {
             client,
             opening: Opening::Other,
             turn: None,
+            is_writing: false,
             started: now_micros(),
             read_only,
             pinned: BTreeMap::new(),
@@ -165,10 +168,31 @@ impl Transaction {
         &self.database
     }
 
-    /// Takes note of the statement that comes next. The first one tells what the transaction is about.
+    /// Takes note of the statement that comes next. The first one tells what the transaction is about, later ones whether
+    /// it is to write.
     pub(crate) fn opens_with(&mut self, parsed: &Parsed) {
         if self.pinned.is_empty() {
             self.opening = Opening::of(parsed);
+            return;
+        }
+        if self.read_only {
+            return;
+        }
+        let shown = Intention::of(parsed);
+        if shown == Some(Intention::Write) && !self.is_writing {
+            tracing::trace!(session = self.client.session, "is about to write");
+            self.is_writing = true;
+        }
+        let open = self.pinned.values_mut().filter_map(|pinned| pinned.open.as_mut());
+        for (_, transaction) in open {
+            match shown {
+                Some(Intention::Write) => transaction.take_turn(),
+                // What updates reads too.
+                Some(Intention::Read) if self.turn == Some(Turn::Possible) && !self.is_writing => {
+                    transaction.give_turn_up();
+                }
+                _ => transaction.keep_turn(),
+            }
         }
     }
 
@@ -188,8 +212,9 @@ impl Transaction {
             Some(catalog) => {
                 let turn = match self.read_only {
                     true => None,
-                    false => lake.losses().turn(&self.client, self.opening),
+                    false => lake.losses().turn(&self.client, self.opening, catalog.is_busy()),
                 };
+                tracing::trace!(session = self.client.session, opening = ?self.opening, ?turn, "begins");
                 self.turn = self.turn.or(turn);
                 let transaction = begin(&lake, &catalog, turn).await?;
                 Some((catalog, transaction))
@@ -308,7 +333,11 @@ impl Transaction {
             }
         }
         if written.is_none() && has_read && !self.read_only {
-            self.client.note_end(false);
+            match self.opening {
+                Opening::NewestSnapshot => self.client.note_read(),
+                // Not one of DuckLake's transactions: what an ATTACH asks says nothing about what comes.
+                _ => self.client.note_end(false),
+            }
         }
         let Some(Pinned {
             lake,
@@ -324,9 +353,14 @@ impl Transaction {
             lake.check_data_path(&data_path)?;
         }
         let in_time = !transaction.was_overtaken();
+        let is_append = transaction.is_append();
         match Box::pin(transaction.commit()).await {
             Ok(committed) => {
-                self.client.note_end(in_time && committed.snapshot_id.is_some());
+                if is_append {
+                    self.client.note_append();
+                } else {
+                    self.client.note_end(in_time && committed.snapshot_id.is_some());
+                }
                 tracing::debug!(schema = %lake.schema, snapshot = ?committed.snapshot_id, "committed");
                 Ok(())
             }

@@ -8,11 +8,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use moraine_commit::Turn;
-use sqlparser::ast::{CopySource, Query, SetExpr, Statement, TableFactor};
+use sqlparser::ast::{CopySource, Expr, Query, SelectItem, SetExpr, Statement, TableFactor};
 use tokio::time::Instant;
 
 use crate::parse::Parsed;
@@ -24,6 +24,8 @@ const LOSSES_MAX: usize = 4_096;
 
 /// After so many commits in a row, or a lost race, a client's next transaction is expected to commit too.
 const COMMITS_IN_A_ROW: u32 = 2;
+/// After so many transactions in a row that read only, a client's next one is expected to read only too.
+const READS_IN_A_ROW: u32 = 8;
 
 /// Where a client's connections come from: as much as can be told of its process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,10 @@ pub(crate) struct Client {
     pub(crate) place: Place,
     /// Snapshots committed one after the other, with no transaction between them that read only.
     commits: AtomicU32,
+    /// Transactions that read only, one after the other.
+    reads: AtomicU32,
+    /// Whether what it committed last needed no turn: an append, where appends are rebased.
+    appends: AtomicBool,
 }
 
 impl Client {
@@ -49,6 +55,8 @@ impl Client {
             session,
             place,
             commits: AtomicU32::new(0),
+            reads: AtomicU32::new(0),
+            appends: AtomicBool::new(false),
         }
     }
 
@@ -56,11 +64,27 @@ impl Client {
     pub(crate) fn note_end(&self, committed_in_time: bool) {
         let commits = self.commits.load(Ordering::Relaxed);
         let commits = if committed_in_time {
+            self.reads.store(0, Ordering::Relaxed);
             commits.saturating_add(1)
         } else {
             0
         };
         self.commits.store(commits, Ordering::Relaxed);
+        self.appends.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that a transaction ended that read only.
+    pub(crate) fn note_read(&self) {
+        self.commits.store(0, Ordering::Relaxed);
+        let reads = self.reads.load(Ordering::Relaxed);
+        self.reads.store(reads.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Notes the commit of an append where appends are rebased: the next one needs no turn either.
+    pub(crate) fn note_append(&self) {
+        self.commits.store(0, Ordering::Relaxed);
+        self.reads.store(0, Ordering::Relaxed);
+        self.appends.store(true, Ordering::Relaxed);
     }
 
     /// Notes a lost race: the client is writing, and so are others.
@@ -72,6 +96,11 @@ impl Client {
     fn is_writing(&self) -> bool {
         self.commits.load(Ordering::Relaxed) >= COMMITS_IN_A_ROW
     }
+
+    /// Whether it is known well enough that the next transaction needs no turn.
+    fn needs_no_turn(&self) -> bool {
+        self.reads.load(Ordering::Relaxed) >= READS_IN_A_ROW || self.appends.load(Ordering::Relaxed)
+    }
 }
 
 /// What a transaction's first statement shows of its client's intention.
@@ -79,7 +108,18 @@ impl Client {
 pub(crate) enum Opening {
     /// DuckLake's check whether what was committed meanwhile is in the way of a second try.
     ConflictCheck,
+    /// The newest snapshot: how every other transaction of DuckLake opens.
+    NewestSnapshot,
     Other,
+}
+
+/// What a later statement shows of a transaction's intention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intention {
+    /// It lists the files to delete rows from: it is going to commit, and must not be overtaken.
+    Write,
+    /// It lists the files or reads the rows of a query.
+    Read,
 }
 
 /// The races for snapshots of one lake that were lost and not yet made good.
@@ -112,12 +152,17 @@ impl Losses {
         });
     }
 
-    /// Whether a transaction that begins is to wait for its turn, and as what.
-    pub(crate) fn turn(&mut self, client: &Client, opening: Opening) -> Option<Turn> {
+    /// Whether a transaction that begins is to wait for its turn, and as what. `is_busy`: whether snapshots have been
+    /// committed lately.
+    pub(crate) fn turn(&mut self, client: &Client, opening: Opening, is_busy: bool) -> Option<Turn> {
         if self.claim(client, opening) {
             return Some(Turn::SecondTry);
         }
-        client.is_writing().then_some(Turn::Expected)
+        if client.is_writing() {
+            return Some(Turn::Expected);
+        }
+        let may_write = opening == Opening::NewestSnapshot && is_busy && !client.needs_no_turn();
+        may_write.then_some(Turn::Possible)
     }
 
     fn claim(&mut self, client: &Client, opening: Opening) -> bool {
@@ -142,7 +187,7 @@ impl Losses {
                 self.lost.remove(claimed);
                 true
             }
-            Opening::Other => {
+            Opening::NewestSnapshot | Opening::Other => {
                 let loss = own.and_then(|own| self.lost.get_mut(own));
                 loss.map(|loss| loss.session_has_gone_on = true).is_some()
             }
@@ -158,52 +203,99 @@ impl Opening {
     /// What a transaction that begins with this statement is about. The check for conflicts reads statistics of all
     /// tables, or all snapshots, or what changed since one of them, in an order that DuckDB's planner chooses.
     pub(crate) fn of(parsed: &Parsed) -> Opening {
-        let query = match parsed {
-            Parsed::Sql(statement) => match statement.as_ref() {
-                Statement::Copy {
-                    source: CopySource::Query(query),
-                    to: true,
-                    ..
-                } => query,
-                _ => return Opening::Other,
-            },
-            _ => return Opening::Other,
+        let Some((query, is_copy)) = query_of(parsed) else {
+            return Opening::Other;
         };
         match scanned(query) {
-            Some(("ducklake_snapshot_changes", _))
-            | Some((
-                "ducklake_snapshot" | "ducklake_table_stats" | "ducklake_table_column_stats",
-                Whole::Whole,
-            )) => Opening::ConflictCheck,
+            Some(scan) if scan.table == "ducklake_snapshot" && scan.asks_for_the_newest() => {
+                Opening::NewestSnapshot
+            }
+            Some(scan) if is_copy => match (scan.table, scan.condition) {
+                ("ducklake_snapshot_changes", _)
+                | ("ducklake_snapshot" | "ducklake_table_stats" | "ducklake_table_column_stats", None) => {
+                    Opening::ConflictCheck
+                }
+                _ => Opening::Other,
+            },
             _ => Opening::Other,
         }
     }
 }
 
-/// Whether a scan has no condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    Whole,
-    Part,
+impl Intention {
+    /// What a statement shows. To delete rows or to update them, DuckLake first lists the files of the table together with
+    /// the ids of their delete files; to read, without them.
+    pub(crate) fn of(parsed: &Parsed) -> Option<Intention> {
+        let (query, _) = query_of(parsed)?;
+        let scan = scanned(query)?;
+        match scan.table {
+            "ducklake_delete_file" if scan.selects("delete_file_id") => Some(Intention::Write),
+            // The other half of that list.
+            "ducklake_data_file" if scan.selects("record_count") && scan.selects("path") => None,
+            "ducklake_data_file" | "ducklake_delete_file" => Some(Intention::Read),
+            table
+                if table.starts_with("ducklake_inlined_data_") && table != "ducklake_inlined_data_tables" =>
+            {
+                Some(Intention::Read)
+            }
+            _ => None,
+        }
+    }
 }
 
-/// The one table that a query scans.
-fn scanned(query: &Query) -> Option<(&str, Whole)> {
+/// The query that a statement runs, and whether it copies the result out.
+fn query_of(parsed: &Parsed) -> Option<(&Query, bool)> {
+    let Parsed::Sql(statement) = parsed else {
+        return None;
+    };
+    match statement.as_ref() {
+        Statement::Copy {
+            source: CopySource::Query(query),
+            to: true,
+            ..
+        } => Some((query, true)),
+        Statement::Query(query) => Some((query, false)),
+        _ => None,
+    }
+}
+
+/// The scan of one table that a query is.
+struct Scanned<'q> {
+    table: &'q str,
+    columns: &'q [SelectItem],
+    condition: Option<&'q Expr>,
+}
+
+impl Scanned<'_> {
+    fn selects(&self, column: &str) -> bool {
+        self.columns.iter().any(
+            |item| matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(name)) if name.value == column),
+        )
+    }
+
+    /// Whether the condition is `snapshot_id = (SELECT MAX(snapshot_id) ..)`.
+    fn asks_for_the_newest(&self) -> bool {
+        matches!(self.condition, Some(Expr::BinaryOp { right, .. }) if matches!(right.as_ref(), Expr::Subquery(_)))
+    }
+}
+
+/// The one table that a query scans, itself or in a query below it.
+fn scanned(query: &Query) -> Option<Scanned<'_>> {
     let SetExpr::Select(select) = query.body.as_ref() else {
         return None;
     };
     let [from] = select.from.as_slice() else {
         return None;
     };
-    let TableFactor::Table { name, .. } = &from.relation else {
-        return None;
-    };
-    let table = name.0.last()?.as_ident()?;
-    let whole = match select.selection {
-        None => Whole::Whole,
-        Some(_) => Whole::Part,
-    };
-    Some((table.value.as_str(), whole))
+    match &from.relation {
+        TableFactor::Table { name, .. } => Some(Scanned {
+            table: name.0.last()?.as_ident()?.value.as_str(),
+            columns: &select.projection,
+            condition: select.selection.as_ref(),
+        }),
+        TableFactor::Derived { subquery, .. } => scanned(subquery),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -224,19 +316,39 @@ mod tests {
     fn who_commits_again_and_again_takes_turns_and_a_reader_does_not_wait() {
         let mut losses = Losses::default();
         let client = client(1, "a");
-        assert_eq!(losses.turn(&client, Opening::Other), None);
+        assert_eq!(losses.turn(&client, Opening::Other, true), None);
         client.note_end(true);
-        assert_eq!(losses.turn(&client, Opening::Other), None);
+        assert_eq!(losses.turn(&client, Opening::Other, true), None);
         client.note_end(true);
-        assert_eq!(losses.turn(&client, Opening::Other), Some(Turn::Expected));
+        assert_eq!(losses.turn(&client, Opening::Other, true), Some(Turn::Expected));
         client.note_end(false);
-        assert_eq!(losses.turn(&client, Opening::Other), None);
+        assert_eq!(losses.turn(&client, Opening::Other, true), None);
         losses.note(&client);
         assert_eq!(
-            losses.turn(&client, Opening::ConflictCheck),
+            losses.turn(&client, Opening::ConflictCheck, true),
             Some(Turn::SecondTry)
         );
-        assert_eq!(losses.turn(&client, Opening::Other), Some(Turn::Expected));
+        assert_eq!(losses.turn(&client, Opening::Other, true), Some(Turn::Expected));
+    }
+
+    #[test]
+    fn whoever_may_be_about_to_write_takes_turns_where_others_write() {
+        let mut losses = Losses::default();
+        let client = client(1, "a");
+        let mut turn = |is_busy| losses.turn(&client, Opening::NewestSnapshot, is_busy);
+        assert_eq!(turn(false), None, "nobody writes here");
+        assert_eq!(turn(true), Some(Turn::Possible));
+        for _ in 0..READS_IN_A_ROW {
+            assert_eq!(turn(true), Some(Turn::Possible));
+            client.note_read();
+        }
+        assert_eq!(turn(true), None, "a reader");
+        client.note_end(true);
+        assert_eq!(turn(true), Some(Turn::Possible), "a reader no more");
+        client.note_append();
+        assert_eq!(turn(true), None, "what it does needs no turn");
+        client.note_end(false);
+        assert_eq!(turn(true), Some(Turn::Possible));
     }
 
     #[tokio::test(start_paused = true)]
@@ -296,12 +408,53 @@ mod tests {
         }
         for text in [
             "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = (SELECT MAX(snapshot_id) FROM ducklake_snapshot)",
-            r#"COPY (SELECT "snapshot_id" FROM (SELECT snapshot_id FROM ducklake_snapshot) AS __unnamed_subquery ) TO STDOUT (FORMAT "binary");"#,
+            r#"COPY (SELECT "snapshot_id" FROM (SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = (
+                SELECT MAX(snapshot_id) FROM ducklake_snapshot)) AS __unnamed_subquery ) TO STDOUT (FORMAT "binary");"#,
+        ] {
+            assert_eq!(opening(text), Opening::NewestSnapshot, "{text}");
+        }
+        for text in [
+            "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = 7",
+            "SELECT snapshot_id FROM ducklake_snapshot",
+            r#"COPY (SELECT "snapshot_id" FROM "public"."ducklake_snapshot" WHERE "snapshot_id" = '7') TO STDOUT (FORMAT "binary");"#,
             r#"COPY (SELECT "table_id" FROM "public"."ducklake_table_stats" WHERE "table_id" = '1') TO STDOUT (FORMAT "binary");"#,
             r#"COPY (SELECT "key" FROM "public"."ducklake_metadata" ) TO STDOUT (FORMAT "binary");"#,
             "INSERT INTO ducklake_snapshot VALUES (1, NOW(), 1, 1, 1)",
         ] {
             assert_eq!(opening(text), Opening::Other, "{text}");
+        }
+    }
+    #[test]
+    fn who_lists_delete_files_by_id_is_about_to_write() {
+        let intention = |text: &str| Intention::of(&parse::statements(text).unwrap()[0]);
+        for (text, expected) in [
+            (
+                r#"COPY (SELECT "table_id", "delete_file_id", "path" FROM "public"."ducklake_delete_file" WHERE "table_id" = '1') TO STDOUT (FORMAT "binary");"#,
+                Some(Intention::Write),
+            ),
+            (
+                r#"COPY (SELECT "data_file_id", "record_count", "path" FROM "ducklake_data_file" WHERE "table_id" = '1') TO STDOUT (FORMAT "binary");"#,
+                None,
+            ),
+            (
+                r#"COPY (SELECT "data_file_id", "path" FROM "ducklake_data_file" WHERE "table_id" = '1') TO STDOUT (FORMAT "binary");"#,
+                Some(Intention::Read),
+            ),
+            (
+                r#"COPY (SELECT "data_file_id", "path" FROM "ducklake_delete_file" ) TO STDOUT (FORMAT "binary");"#,
+                Some(Intention::Read),
+            ),
+            (
+                r#"COPY (SELECT "a", "row_id" FROM "ducklake_inlined_data_1_1" ) TO STDOUT (FORMAT "binary");"#,
+                Some(Intention::Read),
+            ),
+            (
+                r#"COPY (SELECT "table_id" FROM "ducklake_inlined_data_tables" ) TO STDOUT (FORMAT "binary");"#,
+                None,
+            ),
+            ("SELECT 1", None),
+        ] {
+            assert_eq!(intention(text), expected, "{text}");
         }
     }
 }

@@ -81,6 +81,9 @@ class Moraine:
 
     name = "moraine"
     processes_share_it = True
+    # More of the command line of `moraine serve`, and of its environment.
+    arguments = ()
+    environment = {}
 
     def __init__(self, directory, binary, listen="127.0.0.1:0", root=None, database=None):
         self.binary = binary
@@ -98,13 +101,14 @@ class Moraine:
 
     def command(self):
         """What starts the server."""
-        return [self.binary, "serve", self.root, "--listen", self.listen]
+        return [self.binary, "serve", self.root, "--listen", self.listen, *self.arguments]
 
     def start(self):
         """Starts the server and waits until it says where it listens."""
         with open(self.log_path, "ab") as log:
             self.server = subprocess.Popen(
                 self.command(),
+                env={**os.environ, **self.environment},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -189,6 +189,8 @@ def differences(catalog, directory):
 def conflicts_of_every_pair_of_changes(directory, binary):
     """Two DuckDB processes on one snapshot: what excludes what is what PostgreSQL as a catalog gives."""
     catalog = Moraine(directory, binary)
+    # Nobody is to wait for the one that is about to lose.
+    catalog.arguments = ("--turn-seconds", "0.01")
     catalog.start()
     try:
         found, pairs = differences(catalog, directory)

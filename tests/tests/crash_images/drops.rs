@@ -137,11 +137,13 @@ async fn begin(catalog: &Arc<Catalog>, id: u64, changes_made: &str) -> Result<Ca
         ..SnapshotValue::default()
     };
     transaction.insert_snapshot(snapshot).await?;
-    transaction.set_snapshot_changes(SnapshotChanges {
-        snapshot_id: id,
-        changes_made: Some(changes_made.to_owned()),
-        ..SnapshotChanges::default()
-    })?;
+    transaction
+        .set_snapshot_changes(SnapshotChanges {
+            snapshot_id: id,
+            changes_made: Some(changes_made.to_owned()),
+            ..SnapshotChanges::default()
+        })
+        .await?;
     Ok(transaction)
 }
 

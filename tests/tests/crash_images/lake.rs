@@ -36,11 +36,13 @@ pub(crate) async fn staged(catalog: &Arc<Catalog>, n: u64) -> Result<CatalogTran
             ..SnapshotValue::default()
         })
         .await?;
-    transaction.set_snapshot_changes(SnapshotChanges {
-        snapshot_id: n,
-        changes_made: Some(format!("created_table:\"main\".\"t{n}\"")),
-        ..SnapshotChanges::default()
-    })?;
+    transaction
+        .set_snapshot_changes(SnapshotChanges {
+            snapshot_id: n,
+            changes_made: Some(format!("created_table:\"main\".\"t{n}\"")),
+            ..SnapshotChanges::default()
+        })
+        .await?;
     transaction.stage(changes(n)).await?;
     let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
     let column: ArrayRef = Arc::new(Int64Array::from_iter(

@@ -75,11 +75,13 @@ async fn begin(catalog: &Arc<Catalog>, id: u64, changes_made: &str) -> Result<Ca
             ..SnapshotValue::default()
         })
         .await?;
-    transaction.set_snapshot_changes(SnapshotChanges {
-        snapshot_id: id,
-        changes_made: Some(changes_made.to_owned()),
-        ..SnapshotChanges::default()
-    })?;
+    transaction
+        .set_snapshot_changes(SnapshotChanges {
+            snapshot_id: id,
+            changes_made: Some(changes_made.to_owned()),
+            ..SnapshotChanges::default()
+        })
+        .await?;
     Ok(transaction)
 }
 

@@ -35,6 +35,7 @@ async fn commit(catalog: &Arc<Catalog>, changes: Vec<Change>) -> u64 {
         changes_made: Some("created_table:\"main\".\"new\"".to_owned()),
         ..SnapshotChanges::default()
     })
+    .await
     .unwrap();
     tx.stage(changes).await.unwrap();
     tx.commit().await.unwrap();

@@ -113,7 +113,7 @@ async fn commit(catalog: &Arc<Catalog>, step: Step, live: &mut std::collections:
             snapshot_id,
             ..SnapshotChanges::default()
         };
-        transaction.set_snapshot_changes(made).unwrap();
+        transaction.set_snapshot_changes(made).await.unwrap();
         transaction.stage(changes(step, live, snapshot_id)).await.unwrap();
     }
     transaction.commit().await.unwrap();

@@ -311,6 +311,7 @@ async fn stage(
             entries.push(ChangeEntry::InlineFlush(table_id));
         }
     }
+    transaction.pin();
     transaction
         .insert_snapshot(SnapshotValue {
             snapshot_id,
@@ -339,11 +340,13 @@ async fn stage(
             transaction.inline(drop).await?;
         }
     }
-    transaction.set_snapshot_changes(SnapshotChanges {
-        snapshot_id,
-        changes_made: Some(ChangesMade { entries }.to_string()),
-        ..SnapshotChanges::default()
-    })?;
+    transaction
+        .set_snapshot_changes(SnapshotChanges {
+            snapshot_id,
+            changes_made: Some(ChangesMade { entries }.to_string()),
+            ..SnapshotChanges::default()
+        })
+        .await?;
     Ok(snapshot_id)
 }
 

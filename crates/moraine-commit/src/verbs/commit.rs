@@ -245,6 +245,7 @@ impl Catalog {
         } = finished;
         let unwritten = Box::new(Unwritten { base, changes });
         if let Some((snapshot, snapshot_changes)) = snapshot {
+            transaction.pin();
             match transaction.insert_snapshot(snapshot).await {
                 Ok(()) => {}
                 Err(
@@ -256,6 +257,7 @@ impl Catalog {
             }
             transaction
                 .set_snapshot_changes(snapshot_changes)
+                .await
                 .map_err(VerbError::from)?;
         }
         PendingCommit::submit(transaction, value, unwritten).await

@@ -39,6 +39,7 @@ async fn stage_client_rows(transaction: &mut CatalogTransaction, data_path: &str
     transaction.insert_snapshot(snapshot(0)).await.unwrap();
     transaction
         .set_snapshot_changes(changes(0, "created_schema:\"main\""))
+        .await
         .unwrap();
     transaction.stage(vec![options(data_path)]).await.unwrap();
     transaction

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+mod append_rebase;
 mod cancelled_commits;
 mod changes_grammar;
 mod check_invariants;

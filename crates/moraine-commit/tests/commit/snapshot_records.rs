@@ -26,7 +26,7 @@ async fn both_rows_are_kept_verbatim() {
         commit_message: None,
         commit_extra_info: Some(String::new()),
     };
-    transaction.set_snapshot_changes(changes).unwrap();
+    transaction.set_snapshot_changes(changes).await.unwrap();
     transaction.commit().await.unwrap();
     let found = recorded(&catalog, 1).await;
     let expected = SnapshotValue {
@@ -45,6 +45,7 @@ async fn both_rows_are_kept_verbatim() {
             snapshot_id: 2,
             ..Default::default()
         })
+        .await
         .unwrap();
     transaction.commit().await.unwrap();
     assert!(
@@ -63,6 +64,7 @@ async fn changes_without_a_snapshot_are_a_record_that_says_so() {
             let mut transaction = catalog.begin().await.unwrap();
             transaction
                 .set_snapshot_changes(changes(snapshot_id, "orphan"))
+                .await
                 .unwrap();
             transaction.commit().await
         }
@@ -82,7 +84,7 @@ async fn changes_without_a_snapshot_are_a_record_that_says_so() {
 
     let mut transaction = catalog.begin().await.unwrap();
     transaction.insert_snapshot(snapshot(1)).await.unwrap();
-    assert!(transaction.set_snapshot_changes(changes(1, "")).is_err());
+    assert!(transaction.set_snapshot_changes(changes(1, "")).await.is_err());
     transaction.commit().await.unwrap();
     let found = recorded(&catalog, 1).await;
     assert!(!found.changes_only);

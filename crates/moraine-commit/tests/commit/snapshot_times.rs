@@ -13,6 +13,7 @@ async fn commit_at(catalog: &Arc<Catalog>, snapshot_id: u64, micros: i64) -> i64
     transaction.insert_snapshot(row).await.unwrap();
     transaction
         .set_snapshot_changes(changes(snapshot_id, ""))
+        .await
         .unwrap();
     let own = transaction.inserted_snapshot().unwrap().snapshot_time_micros;
     transaction.commit().await.unwrap();

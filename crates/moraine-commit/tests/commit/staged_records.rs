@@ -404,11 +404,14 @@ async fn both_rows_of_a_snapshot_come_in_either_order_and_belong_together() {
     let mut apart = catalog.begin().await.unwrap();
     apart.insert_snapshot(snapshot(1)).await.unwrap();
     assert!(matches!(
-        apart.set_snapshot_changes(changes(2, "")),
+        apart.set_snapshot_changes(changes(2, "")).await,
         Err(StageError::Constraint { .. })
     ));
-    apart.set_snapshot_changes(changes(1, "altered_table:4")).unwrap();
-    assert!(apart.set_snapshot_changes(changes(1, "")).is_err());
+    apart
+        .set_snapshot_changes(changes(1, "altered_table:4"))
+        .await
+        .unwrap();
+    assert!(apart.set_snapshot_changes(changes(1, "")).await.is_err());
     assert!(matches!(
         insert_snapshot(&mut apart, 2, "").await,
         Err(StageError::Constraint { .. })
@@ -418,6 +421,7 @@ async fn both_rows_of_a_snapshot_come_in_either_order_and_belong_together() {
     let mut changes_first = catalog.begin().await.unwrap();
     changes_first
         .set_snapshot_changes(changes(2, "altered_table:5"))
+        .await
         .unwrap();
     changes_first.insert_snapshot(snapshot(2)).await.unwrap();
     changes_first.commit().await.unwrap();

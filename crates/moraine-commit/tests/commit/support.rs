@@ -79,7 +79,9 @@ pub async fn insert_snapshot(
     changes_made: &str,
 ) -> Result<(), StageError> {
     transaction.insert_snapshot(snapshot(snapshot_id)).await?;
-    transaction.set_snapshot_changes(changes(snapshot_id, changes_made))
+    transaction
+        .set_snapshot_changes(changes(snapshot_id, changes_made))
+        .await
 }
 
 /// Commits changes as the next snapshot.

@@ -143,26 +143,71 @@ async fn a_turn_that_does_not_come_is_not_waited_for_longer_than_allowed() {
     holder.commit().await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_expected_commit_has_little_time_and_goes_on_when_it_is_over() {
+/// How long others wait for a transaction with such a turn that does nothing.
+async fn patience_with(turn: Turn) -> Duration {
     let (catalog, _) = lake().await;
-    let slow = catalog.begin_in_turn(Turn::Expected).await.unwrap();
+    let slow = catalog.begin_in_turn(turn).await.unwrap();
     let start = Instant::now();
-    let next = catalog.begin_in_turn(Turn::Expected).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::from_millis(250));
+    let next = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    let waited = start.elapsed();
     drop(next);
     // Nobody has come first, so nothing is lost.
     assert_eq!(finish(slow).await.unwrap(), 1);
+    waited
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expected_commit_does_not_wait_for_long() {
-    let (catalog, _) = lake().await;
+async fn the_less_is_known_of_a_client_the_less_it_is_waited_for() {
+    assert_eq!(patience_with(Turn::SecondTry).await, Duration::from_secs(2));
+    assert_eq!(patience_with(Turn::Expected).await, Duration::from_millis(500));
+    assert_eq!(patience_with(Turn::Possible).await, Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_be_about_to_commit_does_not_wait_for_ever() {
+    let catalog = lake_with(CatalogOptions {
+        slot_idle: Duration::from_secs(3600),
+        ..CatalogOptions::default()
+    })
+    .await;
     let _holder = begin_snapshot(&catalog, "").await;
     let start = Instant::now();
-    let without = catalog.begin_in_turn(Turn::Expected).await.unwrap();
-    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    let without = catalog.begin_in_turn(Turn::Possible).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(10));
     drop(without);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_sure_to_commit_is_waited_for_from_one_statement_to_the_next() {
+    let (catalog, _) = lake().await;
+    let mut update = catalog.begin_in_turn(Turn::Possible).await.unwrap();
+    let next = tokio::spawn({
+        let catalog = Arc::clone(&catalog);
+        async move { finish(catalog.begin_in_turn(Turn::SecondTry).await.unwrap()).await }
+    });
+    update.take_turn();
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(1900)).await;
+        update.keep_turn();
+    }
+    assert_eq!(finish(update).await.unwrap(), 1);
+    assert_eq!(next.await.unwrap().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_reads_gives_its_turn_up_and_can_still_commit() {
+    let (catalog, _) = lake().await;
+    let mut reading = catalog.begin_in_turn(Turn::Possible).await.unwrap();
+    reading.give_turn_up();
+    let start = Instant::now();
+    let mut other = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    other.give_turn_up();
+    assert_eq!(finish(reading).await.unwrap(), 1);
+    // It cannot have the turn any more: somebody has committed since it began.
+    other.take_turn();
+    assert_eq!(finish(catalog.begin().await.unwrap()).await.unwrap(), 2);
+    assert!(matches!(finish(other).await, Err(StageError::LostRace { .. })));
 }
 
 /// Writers that lose take their turn; none loses twice, whatever their number.

@@ -21,8 +21,10 @@ async fn a_second_try_is_known_on_another_connection_of_its_process() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     winner.run("COMMIT").await;
     other.until("Z").await.ok();
-    winner.run("BEGIN").await;
-    assert_eq!(winner.query(&create_table(2, "late")).await.state(), "40001");
+    // One of whom nothing is known: it does not wait, and finds the turn taken.
+    let mut late = server.connect().await;
+    late.run("BEGIN").await;
+    assert_eq!(late.query(&create_table(2, "late")).await.state(), "40001");
     other.run(&create_table(2, "b")).await;
     other.run("COMMIT").await;
 }
@@ -125,4 +127,55 @@ async fn a_second_server_takes_over_and_each_session_of_the_first_is_told_once()
     );
     let mut elsewhere = Client::connect(first.address, "another").await;
     elsewhere.create_lake("public").await;
+}
+
+/// How DuckLake opens any other transaction.
+const NEWEST_SNAPSHOT: &str = "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = (SELECT MAX(snapshot_id) FROM ducklake_snapshot)";
+/// The files of a table, as DuckLake lists them to delete rows.
+const FILES_TO_DELETE_FROM: &str = "COPY (SELECT \"delete_file_id\", \"path\" FROM \"ducklake_delete_file\" WHERE \"table_id\" = '1') TO STDOUT (FORMAT \"binary\");";
+/// The same, to read them.
+const FILES_TO_READ: &str = "COPY (SELECT \"data_file_id\", \"path\" FROM \"ducklake_data_file\" WHERE \"table_id\" = '1') TO STDOUT (FORMAT \"binary\");";
+
+#[tokio::test]
+async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
+    let server = TestServer::start().await;
+    let mut first = server.connect_to_lake().await;
+    let mut second = server.connect().await;
+    first.create_table(1, "a").await;
+    first.run("BEGIN").await;
+    assert_eq!(first.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
+    first.run(FILES_TO_DELETE_FROM).await;
+    second.run("BEGIN").await;
+    second.start_query(NEWEST_SNAPSHOT).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    first.run(&create_table(2, "b")).await;
+    first.run("COMMIT").await;
+    let seen = second.until("Z").await.ok();
+    assert_eq!(seen.table(), [["2"]], "it has not read before");
+    second.run(&create_table(3, "c")).await;
+    second.run("COMMIT").await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_who_only_reads() {
+    let catalog = CatalogOptions {
+        reservation: Duration::from_secs(3600),
+        ..CatalogOptions::default()
+    };
+    let server = TestServer::start_with(catalog).await;
+    let mut writer = server.connect_to_lake().await;
+    writer.create_table(1, "a").await;
+    let mut readers = Vec::new();
+    for _ in 0..4 {
+        let mut reader = server.connect().await;
+        reader.run("BEGIN").await;
+        assert_eq!(reader.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
+        reader.run(FILES_TO_READ).await;
+        readers.push(reader);
+    }
+    writer.create_table(2, "b").await;
+    for mut reader in readers {
+        assert_eq!(reader.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
+        reader.run("COMMIT").await;
+    }
 }

@@ -202,7 +202,8 @@ pub(crate) async fn insert_changes(
             author: text(2)?,
             commit_message: text(3)?,
             commit_extra_info: text(4)?,
-        })?;
+        })
+        .await?;
     }
     Ok(rows.len() as u64)
 }
