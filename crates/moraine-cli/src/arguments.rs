@@ -44,9 +44,9 @@ pub(crate) enum Command {
     /// Move a lake's inlined rows to Parquet files, in one commit
     ///
     /// Does what DuckLake's ducklake_flush_inlined_data does, without DuckDB: every snapshot shows the same rows before and
-    /// after. Opens the lake as its one writer, so it first asks for ten seconds whether a server has it open, and refuses
-    /// if one has. Tables with a partitioning or a sort order, encrypted lakes, and columns of nested and a few other types are
-    /// refused by name; flush those from DuckDB. Inlined deletions from data files stay inlined.
+    /// after, and inlined deletions become delete files. Opens the lake as its one writer, so it first asks for ten seconds
+    /// whether a server has it open, and refuses if one has. Partitionings, sort orders by columns, options and encryption of
+    /// the lake are followed. Sort orders by expressions, and values that Parquet does not hold as they are, are refused by name.
     Flush(FlushArguments),
 
     /// Bring a store of an older format to the newest, or go on with a migration that was interrupted

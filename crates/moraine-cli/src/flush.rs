@@ -35,14 +35,28 @@ pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
 
 fn text(report: &FlushReport) -> String {
     let Some(snapshot_id) = report.snapshot_id else {
-        return "nothing to flush: no table has inlined rows\n".to_owned();
+        return "nothing to flush: no table has inlined rows or deletions\n".to_owned();
     };
     let mut text = String::new();
     for table in &report.tables {
-        let files = if table.files == 1 { "file" } else { "files" };
+        let mut moved = Vec::new();
+        if table.files > 0 {
+            let files = if table.files == 1 { "file" } else { "files" };
+            moved.push(format!("{} row versions in {} {files}", table.rows, table.files));
+        }
+        if table.deletions > 0 {
+            let deletions = if table.deletions == 1 {
+                "deletion"
+            } else {
+                "deletions"
+            };
+            moved.push(format!("{} {deletions} from older files", table.deletions));
+        }
         text.push_str(&format!(
-            "{}.{}: {} row versions in {} {files}\n",
-            table.schema_name, table.table_name, table.rows, table.files
+            "{}.{}: {}\n",
+            table.schema_name,
+            table.table_name,
+            moved.join(", ")
         ));
     }
     text.push_str(&format!("committed as snapshot {snapshot_id}\n"));

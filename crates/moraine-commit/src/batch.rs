@@ -18,6 +18,7 @@ use crate::change::SnapshotChanges;
 use crate::derive::{self, Pair};
 use crate::error::CommitFailure;
 use crate::flush_check::{self, FileChanges};
+use crate::flushed_rows;
 use crate::genesis;
 use crate::indexes::{self, IndexChanges, IndexMemory};
 use crate::snapshot::{self, Deletions};
@@ -50,12 +51,13 @@ impl Touched {
 }
 
 /// Completes a transaction: checks that it makes a whole commit, adds what follows from it, and gives all that is to be
-/// written but the head.
+/// written but the head. With `remote_data` files in buckets are looked into.
 pub(crate) async fn finish(
     mut staging: Staging,
     premise: Option<&HeadValue>,
     staged: Staged,
     indexes: &IndexMemory,
+    remote_data: bool,
 ) -> Result<WriteSet, CommitFailure> {
     validate::staged(&staged, staging.writes())?;
     let mut touched = touched(&staging).await?;
@@ -63,7 +65,11 @@ pub(crate) async fn finish(
         None => check_maintenance(&staging).await?,
         // Expiry removes inlined rows too; where both come together, the rows are not told apart.
         Some(_) if touched.expires_snapshots => {}
-        Some(minted) => flush_check::check(minted.snapshot_id, &staged.drained, &touched.data_files)?,
+        Some(minted) => {
+            let (snapshot_id, files) = (minted.snapshot_id, &touched.data_files);
+            flush_check::check(snapshot_id, &staged.drained, files)?;
+            flushed_rows::check(&staging, snapshot_id, &staged, files, remote_data).await?;
+        }
     }
     let made = staged
         .changes

@@ -133,6 +133,8 @@ pub struct Catalog {
     directories: Arc<Directories>,
     /// What is known of indexes.
     indexes: IndexMemory,
+    /// Whether the store is in a bucket, so that other places in buckets can be reached too.
+    is_remote: bool,
     /// The head at which the migration marker was last seen absent. A marker can only appear together with a new head.
     unmigrated_head: StdMutex<Option<HeadValue>>,
 }
@@ -143,16 +145,17 @@ impl Catalog {
     /// # Errors
     /// See [`OpenError`]; each names the reason and the way out.
     pub async fn open(url: &StoreUrl, options: &CatalogOptions) -> Result<Arc<Catalog>, OpenError> {
+        let is_remote = url.is_local().is_none();
         let store = match &options.access {
             Access::Write => {
                 let store = moraine_store::open(url, &options.store).await?;
                 let writer_epoch = store.writer_epoch();
                 tracing::info!(lake = %url, writer_epoch, "taken over for writing; whoever had it open before is shut out");
-                return Ok(Catalog::on(store, options, Some(writer_epoch)));
+                return Ok(Catalog::on(store, options, Some(writer_epoch), is_remote));
             }
             Access::Read(point) => moraine_store::open_read_only(url, &options.store, point).await?,
         };
-        Ok(Catalog::on(store, options, None))
+        Ok(Catalog::on(store, options, None, is_remote))
     }
 
     /// The lake in an opened store, with default options. One `Catalog` for each opened store: it remembers what every writer of
@@ -165,15 +168,21 @@ impl Catalog {
     /// The lake in an opened store.
     #[must_use]
     pub fn with_options(store: Arc<dyn Store>, options: &CatalogOptions) -> Arc<Catalog> {
-        Catalog::on(store, options, None)
+        Catalog::on(store, options, None, false)
     }
 
-    fn on(store: Arc<dyn Store>, options: &CatalogOptions, writer_epoch: Option<u64>) -> Arc<Catalog> {
+    fn on(
+        store: Arc<dyn Store>,
+        options: &CatalogOptions,
+        writer_epoch: Option<u64>,
+        is_remote: bool,
+    ) -> Arc<Catalog> {
         Arc::new(Catalog {
             writer_epoch,
             only_reads: options.access != Access::Write,
             definitions: Arc::default(),
             store,
+            is_remote,
             slot: Slot::default(),
             slot_wait: options.slot_wait,
             reservation: options.reservation,
@@ -279,6 +288,11 @@ impl Catalog {
     #[must_use]
     pub fn rebases_appends(&self) -> bool {
         self.rebase_appends
+    }
+
+    /// Whether the store is in a bucket.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// The inlined rows that open transactions remove.

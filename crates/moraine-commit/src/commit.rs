@@ -69,7 +69,8 @@ pub(crate) async fn run(
     let work = async move {
         let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
         let base = Arc::clone(staging.base());
-        let writes = batch::finish(staging, premise.as_ref(), staged, catalog.indexes()).await?;
+        let (indexes, remote_data) = (catalog.indexes(), catalog.is_remote());
+        let writes = batch::finish(staging, premise.as_ref(), staged, indexes, remote_data).await?;
         catalog.check_batch_bytes(writes.bytes())?;
         let batch = Batch {
             base,

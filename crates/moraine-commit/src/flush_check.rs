@@ -2,7 +2,8 @@
 //!
 //! A flush registers data files that begin before its own snapshot and removes the inlined rows they hold. Which row ids a file
 //! holds is written in the file, and a client's file may lie where this process cannot read; so here only the numbers are held
-//! together, table by table. A flush by this crate's own library compares the row ids too, before it commits.
+//! together, table by table. Where files can be read, [`crate::flushed_rows`] compares the row ids; a flush by this crate's own
+//! library always does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,12 @@ use crate::error::CommitFailure;
 const RECORD_COUNT_FIELD: u32 = 9;
 
 /// What a batch does to data files, as far as a flush is concerned.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FileChanges {
     /// New files: (table, begin snapshot, rows; `None` when the client does not say).
     pub(crate) registered: Vec<(u64, u64, Option<u64>)>,
+    /// Those files whole.
+    pub(crate) files: Vec<DataFileValue>,
     /// Tables of which a file was removed or ended. A compaction also registers files that begin earlier.
     pub(crate) replaced: BTreeSet<u64>,
 }
@@ -28,6 +31,7 @@ impl FileChanges {
     pub(crate) fn register(&mut self, table_id: u64, file: &DataFileValue) {
         let rows = (!file.is_null(RECORD_COUNT_FIELD)).then_some(file.record_count);
         self.registered.push((table_id, file.begin_snapshot, rows));
+        self.files.push(file.clone());
     }
 }
 

@@ -74,7 +74,8 @@ pub(crate) async fn apply(
 /// Notes what has been drained; a row version that one call names twice is one.
 fn count_drained(staged: &mut Staged, table_id: u64, rows: Vec<(u64, u64)>) {
     let rows: BTreeSet<(u64, u64)> = rows.into_iter().collect();
-    for (_, begin_snapshot) in rows {
+    for (row_id, begin_snapshot) in rows {
+        staged.drained_rows.entry(table_id).or_default().add_row(row_id);
         *staged.drained.entry((table_id, begin_snapshot)).or_default() += 1;
     }
 }

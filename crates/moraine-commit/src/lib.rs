@@ -86,6 +86,7 @@ mod drop_index;
 mod error;
 pub mod flush;
 mod flush_check;
+mod flushed_rows;
 mod genesis;
 mod indexes;
 mod inline_rules;

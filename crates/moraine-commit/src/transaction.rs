@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moraine_codec::proto::{HeadValue, SnapshotValue};
-use moraine_inline::DirectoriesAt;
+use moraine_inline::{DirectoriesAt, RowMultiset};
 use moraine_keys::{HeadKey, SnapshotKey};
 use moraine_store::{ReadExt, Savepoint, Staging, View};
 
@@ -63,6 +63,8 @@ pub(crate) struct Staged {
     pub(crate) pending_registrations: BTreeSet<(u64, u64)>,
     /// Versions of inlined rows removed for good, by (table, begin snapshot). A flush accounts for them.
     pub(crate) drained: BTreeMap<(u64, u64), u64>,
+    /// Row ids of those that a client removes, by table: its files are to hold the same ones.
+    pub(crate) drained_rows: BTreeMap<u64, RowMultiset>,
     /// Tables that this transaction created: nothing older can exist below them.
     pub(crate) new_tables: BTreeSet<u64>,
 }

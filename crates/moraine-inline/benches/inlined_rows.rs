@@ -10,8 +10,8 @@ use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use criterion::{Criterion, criterion_group, criterion_main};
 use moraine_inline::{
-    Directories, DirectoriesAt, FlushColumn, RowIds, RowPredicate, create_table, decode_body, encode_body,
-    flushable_rows, insert, select, write_data_file,
+    DataFileStream, Directories, DirectoriesAt, FlushColumn, FlushLayout, RowIds, RowPredicate, create_table,
+    decode_body, encode_body, flushable_rows, insert, select,
 };
 use moraine_store::{Bytes, OpenOptions, SlateStore, Staging, Store, open};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -123,14 +123,18 @@ async fn parquet(staged: &Staging, memory: &DirectoriesAt) -> Vec<u8> {
         name: name.to_owned(),
         column_id,
         ducklake_type: kind.to_owned(),
+        children: Vec::new(),
     });
-    let mut found = flushable_rows(staged, memory, TABLE, VERSION, u64::MAX)
+    let layout = FlushLayout {
+        columns: described.to_vec(),
+        ..FlushLayout::default()
+    };
+    let found = flushable_rows(staged, memory, TABLE, VERSION, u64::MAX)
         .await
         .unwrap();
+    let mut stream = DataFileStream::new(found, layout).unwrap();
     let mut file = Vec::new();
-    write_data_file(&mut found, staged, &described, &mut file)
-        .await
-        .unwrap();
+    stream.next_file(staged, &mut file).await.unwrap();
     file
 }
 

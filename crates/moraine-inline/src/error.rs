@@ -170,8 +170,38 @@ pub enum InlineError {
         /// The Arrow type of its chunks.
         stored: String,
     },
-    /// Parquet could not be written.
-    #[error("cannot write a Parquet file: {detail}")]
+    /// A value that Parquet does not hold as it is.
+    #[error(
+        "column \"{column}\": the value {value:?} {reason}; change the value, or flush the table from DuckDB: \
+         CALL ducklake_flush_inlined_data('<catalog>', table_name => '<table>')"
+    )]
+    FlushValue {
+        /// The column.
+        column: String,
+        /// The value as text, cut short.
+        value: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A column that decides on the order of a table's files and cannot here.
+    #[error(
+        "the table is {what} by column \"{column}\", whose type is not one to do so by here; flush the table from DuckDB: \
+         CALL ducklake_flush_inlined_data('<catalog>', table_name => '<table>')"
+    )]
+    FlushOrder {
+        /// The column.
+        column: String,
+        /// `partitioned` or `sorted`.
+        what: String,
+    },
+    /// A temporary file could not be used.
+    #[error("a temporary file could not be used: {source}; make room, or set TMPDIR to another folder")]
+    Spool {
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Parquet could not be written or read.
+    #[error("Parquet: {detail}")]
     Parquet {
         /// What the writer said.
         detail: String,

@@ -61,6 +61,7 @@ mod schema_message;
 mod schema_record;
 mod selection;
 mod span;
+pub mod text;
 mod tombstone;
 
 pub use chunk::{INLINE_CHUNK_ROWS_MAX, insert};
@@ -71,8 +72,9 @@ pub use file_delete::{
     file_deletes, insert_file_deletes, remove_deletes_of_file, remove_file_deletes,
 };
 pub use flush::{
-    ColumnStatistics, FLUSH_WINDOW_ROWS, FlushColumn, FlushWindow, FlushedFile, InlinedRows, RowMultiset,
-    flushable_rows, write_data_file, write_delete_file,
+    ColumnStatistics, DataFileStream, DeleteFileFormat, FLUSH_WINDOW_ROWS, FlushColumn, FlushLayout,
+    FlushWindow, FlushedFile, InlinedRows, ParquetOptions, PartitionField, PartitionTransform, RowMultiset,
+    SortField, flushable_rows, read_delete_file, read_row_ids, write_delete_file,
 };
 pub use frame::{FrameError, decode_body, decode_schema, encode_body, encode_schema};
 pub use removal::{drain, drop_table, drop_version, remove_rows};

@@ -1,8 +1,10 @@
-//! Where a lake's Parquet files lie: whole files are put there and taken away. What they hold is not known here; a store's own
-//! objects are SlateDB's.
+//! Where a lake's Parquet files lie: whole files are put there, read and taken away. What they hold is not known here; a store's own
+//! objects are SlateDB's. It is here because this crate alone knows URLs, credentials and object stores.
 
 use std::io::Read;
+use std::ops::Range;
 
+use bytes::Bytes;
 use futures::TryFutureExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, WriteMultipart};
@@ -35,13 +37,24 @@ impl DataFiles {
         })
     }
 
+    /// The files below `url`, which is there and is only to be read. Waits for an answer for seconds, not for a minute.
+    ///
+    /// # Errors
+    /// See [`DataFiles::open`]; [`OpenError::NotFound`] for a local folder that is missing.
+    pub fn open_existing(url: &StoreUrl) -> Result<Self, OpenError> {
+        Ok(DataFiles {
+            location: url.locate(false, Patience::Short)?,
+            url: url.clone(),
+        })
+    }
+
     /// Puts everything that `content` still gives as the file `path` (segments separated by `/`). It is there as a whole and durable,
     /// or not at all, when this returns. Holds a few megabytes of it at a time.
     ///
     /// # Errors
     /// [`ReadError::Unavailable`] naming the file.
     pub async fn put(&self, path: &str, content: &mut (impl Read + Send)) -> Result<(), ReadError> {
-        let place = self.place(path);
+        let place = self.place(path)?;
         let unavailable = |error: object_store::Error| self.unavailable(path, &error);
         let upload = self
             .location
@@ -69,25 +82,54 @@ impl DataFiles {
         Ok(())
     }
 
+    /// All of the file `path`.
+    ///
+    /// # Errors
+    /// [`ReadError::Unavailable`] naming the file, one that is not there too.
+    pub async fn get(&self, path: &str) -> Result<Bytes, ReadError> {
+        let place = self.place(path)?;
+        let unavailable = |error: object_store::Error| self.unavailable(path, &error);
+        let found = self.location.store.get(&place).map_err(unavailable).await?;
+        found.bytes().map_err(unavailable).await
+    }
+
+    /// The bytes `range` of the file `path`.
+    ///
+    /// # Errors
+    /// See [`DataFiles::get`].
+    pub async fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, ReadError> {
+        let place = self.place(path)?;
+        let unavailable = |error: object_store::Error| self.unavailable(path, &error);
+        self.location
+            .store
+            .get_range(&place, range)
+            .map_err(unavailable)
+            .await
+    }
+
     /// Takes the file `path` away. One that is not there is no error.
     ///
     /// # Errors
     /// [`ReadError::Unavailable`] naming the file.
     pub async fn remove(&self, path: &str) -> Result<(), ReadError> {
-        match self.location.store.delete(&self.place(path)).await {
+        match self.location.store.delete(&self.place(path)?).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.unavailable(path, &error)),
         }
     }
 
-    fn place(&self, path: &str) -> Path {
-        let below = Path::from(path);
-        self.location.prefix.parts().chain(below.parts()).collect()
+    /// Names are taken as they are: percent signs in them are part of the name.
+    fn place(&self, path: &str) -> Result<Path, ReadError> {
+        let below = Path::parse(path).map_err(|error| ReadError::Unavailable {
+            doing: format!("naming {path} below {}", self.url),
+            detail: error.to_string(),
+        })?;
+        Ok(self.location.prefix.parts().chain(below.parts()).collect())
     }
 
     fn unavailable(&self, path: &str, error: &object_store::Error) -> ReadError {
         ReadError::Unavailable {
-            doing: format!("writing {path} below {}", self.url),
+            doing: format!("reaching {path} below {}", self.url),
             detail: with_sources(error),
         }
     }

@@ -22,12 +22,12 @@ mod row;
 mod scan;
 mod schema;
 mod statements;
-pub mod text;
 mod value;
 
 pub use error::TableError;
 pub use filter::{CompareOp, Comparison, Filter};
 pub use inlined::DOOR_TYPE_METADATA_KEY;
+pub use moraine_inline::text;
 pub use relation::Relation;
 pub use row::{Row, RowAddress};
 pub use scan::{RowScan, SCAN_BATCH_ROWS};

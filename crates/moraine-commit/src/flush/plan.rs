@@ -1,42 +1,64 @@
-//! Which inlined tables a flush takes, where their files go and which columns they have; reads the catalog, changes nothing.
+//! Which inlined tables a flush takes, where their files go and how they are to look; reads the catalog, changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use moraine_codec::proto::{SchemaValue, SnapshotValue, TableValue};
-use moraine_inline::FlushColumn;
-use moraine_keys::{OptionKey, SchemaVersionKey, TableScoped};
+use moraine_codec::proto::{
+    ColumnValue, PartitionValue, SchemaValue, SnapshotValue, SortExpression, SortValue, TableValue,
+};
+use moraine_inline::{
+    FlushColumn, FlushLayout, InlineError, ParquetOptions, PartitionField, PartitionTransform, SortField,
+};
+use moraine_keys::{ColumnKey, SchemaVersionKey, TableScoped};
 use moraine_store::{ReadError, ReadExt, Staging};
 
+use crate::flush::options::TableOptions;
 use crate::flush::{FlushError, FlushOptions};
 use crate::transaction::CatalogTransaction;
 use crate::views;
 
 /// The schema that a table named alone is in.
 const DEFAULT_SCHEMA: &str = "main";
+/// The dialect of the sort expressions that DuckDB follows.
+const DIALECT: &str = "duckdb";
 
 /// What a flush does, as of the newest snapshot its transaction sees.
 pub(super) struct Plan {
     /// The newest snapshot: what began by then is flushed.
     pub(super) until: u64,
     pub(super) snapshot: SnapshotValue,
-    /// Those of one table come together.
+    /// The lake's data path, with a slash at its end.
+    pub(super) data_path: String,
+    pub(super) encrypted: bool,
+    pub(super) tables: Vec<TablePlan>,
+}
+
+/// One table.
+#[derive(Debug)]
+pub(super) struct TablePlan {
+    pub(super) name: TableName,
+    pub(super) table_id: u64,
+    /// The folder of the table's files, with a slash at its end.
+    pub(super) folder: String,
+    /// Its inlined tables, oldest first.
     pub(super) sources: Vec<Source>,
+    options: TableOptions,
+    /// Its columns and its sort order as they are now.
+    columns: Vec<FlushColumn>,
+    sort: Vec<SortExpression>,
 }
 
 /// One inlined table.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Source {
-    pub(super) table: TableName,
-    pub(super) table_id: u64,
     pub(super) schema_version: u64,
     /// Whether a newer inlined table of the same table exists, so that this one goes once it is empty.
     pub(super) superseded: bool,
-    /// The folder of the table's files, with a slash at its end.
-    pub(super) folder: String,
-    pub(super) columns: Vec<FlushColumn>,
-    /// Why the table cannot be flushed, if it cannot. Only a table with rows to flush is held to it.
-    refused: Option<String>,
+    /// Whether it is in `ducklake_inlined_data_tables`.
+    pub(super) listed: bool,
+    /// The partitioning of its schema version, under which its files are registered.
+    pub(super) partition: Option<PartitionValue>,
+    columns: Vec<FlushColumn>,
 }
 
 /// The name of a table.
@@ -59,19 +81,6 @@ impl TableName {
     }
 }
 
-impl Source {
-    /// Refuses a table that DuckLake would lay out otherwise.
-    pub(super) fn check(&self) -> Result<(), FlushError> {
-        match &self.refused {
-            None => Ok(()),
-            Some(reason) => Err(FlushError::Unsupported {
-                what: format!("table {}", self.table),
-                reason: reason.clone(),
-            }),
-        }
-    }
-}
-
 impl Plan {
     pub(super) async fn read(
         transaction: &CatalogTransaction,
@@ -80,149 +89,264 @@ impl Plan {
         let read = transaction.read();
         let until = transaction.head().ok_or(FlushError::NoLake)?.snapshot_id;
         let snapshot = views::snapshot(read, until).await?.ok_or(FlushError::NoLake)?;
-        let lake = LakeOptions::read(read, options).await?;
+        let lake = TableOptions::of_lake(read).await?;
+        let data_path = options.data_path.as_deref().or_else(|| lake.get("data_path"));
+        let data_path = data_path
+            .filter(|path| !path.is_empty())
+            .map(with_slash)
+            .ok_or_else(|| FlushError::Unsupported {
+                what: "the lake".to_owned(),
+                reason: "it does not say where its data files are".to_owned(),
+            })?;
         let schemas: BTreeMap<u64, SchemaValue> = views::schemas_at(read, until)
             .await?
             .into_iter()
             .map(|(key, value)| (key.schema_id, value))
             .collect();
         let mut unknown: Vec<&String> = options.tables.iter().collect();
-        let mut sources = Vec::new();
+        let mut tables = Vec::new();
         for (key, value) in views::tables_at(read, until).await? {
             let Some(schema) = schemas.get(&value.schema_id) else {
                 continue;
             };
-            let table = TableName {
+            let name = TableName {
                 schema: schema.schema_name.clone(),
                 name: value.table_name.clone(),
             };
-            unknown.retain(|name| !table.is_called(name));
-            if options.tables.is_empty() || options.tables.iter().any(|name| table.is_called(name)) {
-                let folder = lake.folder(schema, &value);
-                sources.extend(of_table(read, until, &lake, key.table_id, &table, &folder).await?);
+            let named = options.tables.iter().any(|asked| name.is_called(asked));
+            unknown.retain(|asked| !name.is_called(asked));
+            let own = lake.of_table(read, value.schema_id, key.table_id).await?;
+            if named || (options.tables.is_empty() && own.is_on("auto_compact", true)) {
+                let folder = folder(&data_path, schema, &value);
+                tables.push(TablePlan::read(read, until, key.table_id, name, folder, own).await?);
             }
         }
-        match unknown.first() {
-            Some(name) => Err(FlushError::NoSuchTable {
+        if let Some(name) = unknown.first() {
+            return Err(FlushError::NoSuchTable {
                 name: (*name).clone(),
-            }),
-            None => Ok(Plan {
-                until,
-                snapshot,
-                sources,
-            }),
+            });
         }
+        Ok(Plan {
+            until,
+            snapshot,
+            encrypted: lake.is_on("encrypted", false),
+            data_path,
+            tables,
+        })
     }
 }
 
-/// What the lake's options say about its files.
-struct LakeOptions {
-    data_path: String,
-    encrypted: bool,
-}
-
-impl LakeOptions {
-    async fn read(read: &Staging, options: &FlushOptions) -> Result<Self, FlushError> {
-        let key = OptionKey {
-            scope_kind: 0,
-            scope_id: 0,
-        };
-        let mut stored = read.value(&key).await?.unwrap_or_default().options;
-        let data_path = options.data_path.clone().or_else(|| stored.remove("data_path"));
-        let data_path = data_path
-            .filter(|path| !path.is_empty())
-            .ok_or_else(|| FlushError::Unsupported {
-                what: "the lake".to_owned(),
-                reason: "it does not say where its data files are".to_owned(),
-            })?;
-        let encrypted = stored
-            .get("encrypted")
-            .is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        Ok(LakeOptions { data_path, encrypted })
-    }
-
-    fn folder(&self, schema: &SchemaValue, table: &TableValue) -> String {
-        let below = |parent: &str, path: &str, is_relative: bool| {
-            let path = if is_relative {
-                format!("{}{path}", with_slash(parent))
-            } else {
-                path.to_owned()
-            };
-            with_slash(&path)
-        };
-        let schema = below(&self.data_path, &schema.path, schema.path_is_relative);
-        below(&schema, &table.path, table.path_is_relative)
-    }
+/// The folder of a table's files, with a slash at its end.
+pub(crate) fn folder(data_path: &str, schema: &SchemaValue, table: &TableValue) -> String {
+    let below = |parent: &str, path: &str, is_relative: bool| {
+        if is_relative {
+            with_slash(&format!("{}{path}", with_slash(parent)))
+        } else {
+            with_slash(path)
+        }
+    };
+    let schema = below(data_path, &schema.path, schema.path_is_relative);
+    below(&schema, &table.path, table.path_is_relative)
 }
 
 fn with_slash(path: &str) -> String {
     format!("{}/", path.trim_end_matches('/'))
 }
 
-/// The inlined tables of one table, oldest first.
-async fn of_table(
-    read: &Staging,
-    until: u64,
-    lake: &LakeOptions,
-    table_id: u64,
-    table: &TableName,
-    folder: &str,
-) -> Result<Vec<Source>, FlushError> {
-    let of_table = |source| FlushError::Table {
-        table: table.to_string(),
-        source,
-    };
-    let versions = moraine_inline::versions(read, Some(table_id))
-        .await
-        .map_err(of_table)?;
-    let newest = versions
-        .iter()
-        .filter(|(_, _, listed)| *listed)
-        .map(|(_, version, _)| *version)
-        .max();
-    let mut refused = None;
-    if lake.encrypted {
-        refused = Some("the lake is encrypted".to_owned());
-    } else if !views::partitions_at(read, until, table_id).await?.is_empty() {
-        refused = Some("it is partitioned".to_owned());
-    } else if !views::sorts_at(read, until, table_id).await?.is_empty() {
-        refused = Some("it has a sort order".to_owned());
-    }
-    let mut sources = Vec::new();
-    for (_, schema_version, _) in versions {
-        sources.push(Source {
-            table: table.clone(),
+impl TablePlan {
+    async fn read(
+        read: &Staging,
+        until: u64,
+        table_id: u64,
+        name: TableName,
+        folder: String,
+        options: TableOptions,
+    ) -> Result<Self, FlushError> {
+        let versions = moraine_inline::versions(read, Some(table_id)).await;
+        let versions = versions.map_err(|source| FlushError::Table {
+            table: name.to_string(),
+            source,
+        })?;
+        let listed = versions.iter().filter(|(_, _, listed)| *listed);
+        let newest = listed.map(|(_, version, _)| *version).max();
+        let mut sources = Vec::new();
+        for (_, schema_version, listed) in versions {
+            let begin = begin_of(read, table_id, schema_version).await?;
+            let partitions = views::partitions_at(read, begin, table_id).await?;
+            sources.push(Source {
+                schema_version,
+                listed,
+                superseded: newest.is_some_and(|newest| schema_version < newest),
+                partition: partitions.into_iter().next_back().map(|(_, value)| value),
+                columns: columns(read, table_id, begin).await?,
+            });
+        }
+        let sorts = views::sorts_at(read, until, table_id).await?;
+        let sort: Option<SortValue> = sorts.into_iter().next_back().map(|(_, value)| value);
+        Ok(Self {
+            name,
             table_id,
-            schema_version,
-            superseded: newest.is_some_and(|newest| schema_version < newest),
-            folder: folder.to_owned(),
-            columns: columns(read, table_id, schema_version).await?,
-            refused: refused.clone(),
-        });
+            folder,
+            sources,
+            options,
+            columns: columns(read, table_id, until).await?,
+            sort: sort.map(|sort| sort.expressions).unwrap_or_default(),
+        })
     }
-    Ok(sources)
+
+    /// An error of this table.
+    pub(super) fn error(&self, source: InlineError) -> FlushError {
+        FlushError::Table {
+            table: self.name.to_string(),
+            source,
+        }
+    }
+
+    pub(super) fn unsupported(&self, reason: String) -> FlushError {
+        FlushError::Unsupported {
+            what: format!("table {}", self.name),
+            reason,
+        }
+    }
+
+    /// How the files of one of its inlined tables are to look. Only a table with rows to flush is asked.
+    pub(super) fn layout(&self, source: &Source, encrypted: bool) -> Result<FlushLayout, FlushError> {
+        let nested = |column: &&FlushColumn| !column.children.is_empty() || column.ducklake_type == "variant";
+        if let Some(column) = source.columns.iter().find(nested).filter(|_| encrypted) {
+            return Err(self.unsupported(format!(
+                "the lake is encrypted, and DuckDB does not read the nested column {} from the encrypted files of others",
+                column.name
+            )));
+        }
+        let option = |name: &str| self.options.get(name).map(str::to_owned);
+        let parquet = ParquetOptions::read(option).map_err(|(option, value)| FlushError::Option {
+            table: self.name.to_string(),
+            option,
+            value,
+        })?;
+        Ok(FlushLayout {
+            columns: source.columns.clone(),
+            partition: self.partition(source)?,
+            sort: self.sort(source)?,
+            // The folders of an encrypted lake would tell of its rows.
+            hive_folders: self.options.is_on("hive_file_pattern", !encrypted),
+            parquet,
+            encryption_key: None,
+        })
+    }
+
+    fn partition(&self, source: &Source) -> Result<Vec<PartitionField>, FlushError> {
+        let keys = source.partition.iter().flat_map(|partition| &partition.columns);
+        let fields = keys.map(|key| {
+            let column = position(&source.columns, key.column_id);
+            let transform = PartitionTransform::parse(&key.transform);
+            let field = column.zip(transform);
+            let field = field.map(|(column, transform)| PartitionField { column, transform });
+            field.ok_or_else(|| {
+                let (transform, column) = (&key.transform, key.column_id);
+                self.unsupported(format!(
+                    "it is partitioned by {transform} of column {column}, which is not known"
+                ))
+            })
+        });
+        fields.collect()
+    }
+
+    /// The sort order, by the columns of an inlined table: those it did not have yet are the same in all its rows.
+    fn sort(&self, source: &Source) -> Result<Vec<SortField>, FlushError> {
+        let mut fields = Vec::new();
+        for key in self
+            .sort
+            .iter()
+            .filter(|key| key.dialect.eq_ignore_ascii_case(DIALECT))
+        {
+            let name = column_name(&key.expression).ok_or_else(|| {
+                self.unsupported(format!(
+                    "its sort order has the expression {}, which only DuckDB evaluates",
+                    key.expression
+                ))
+            })?;
+            let column = self
+                .columns
+                .iter()
+                .find(|column| column.name.eq_ignore_ascii_case(&name));
+            let column = column.ok_or_else(|| {
+                self.unsupported(format!(
+                    "its sort order names the column {name}, which does not exist"
+                ))
+            })?;
+            if let Some(column) = position(&source.columns, column.column_id) {
+                fields.push(SortField {
+                    column,
+                    descending: key.sort_direction.eq_ignore_ascii_case("DESC"),
+                    nulls_first: key.null_order.to_ascii_uppercase().ends_with("FIRST"),
+                });
+            }
+        }
+        Ok(fields)
+    }
 }
 
-/// The top-level columns that the table had at a schema version, in order.
-async fn columns(read: &Staging, table_id: u64, schema_version: u64) -> Result<Vec<FlushColumn>, ReadError> {
+fn position(columns: &[FlushColumn], column_id: u64) -> Option<usize> {
+    columns.iter().position(|column| column.column_id == column_id)
+}
+
+/// The column that a sort expression is, if it is nothing but one: a plain or a quoted identifier.
+fn column_name(expression: &str) -> Option<String> {
+    let expression = expression.trim();
+    if let Some(quoted) = expression
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    {
+        let name = quoted.replace("\"\"", "\u{0}");
+        return (!name.contains('"')).then(|| name.replace('\u{0}', "\""));
+    }
+    let plain = |c: char| c.is_alphanumeric() || c == '_';
+    let begins = expression.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    (begins && expression.chars().all(plain)).then(|| expression.to_owned())
+}
+
+/// The snapshot with which a table got a schema version.
+async fn begin_of(read: &Staging, table_id: u64, schema_version: u64) -> Result<u64, ReadError> {
     let versions = read
         .records::<SchemaVersionKey>(SchemaVersionKey::scan_table(table_id))
         .await?;
     let begun = versions
         .iter()
         .filter(|(_, value)| value.schema_version <= schema_version);
-    let Some(begin) = begun.map(|(key, _)| key.begin_snapshot).max() else {
-        return Ok(Vec::new());
-    };
-    let mut found = views::columns_at(read, begin, table_id).await?;
-    found.retain(|(_, column)| column.parent_column.is_none());
-    found.sort_by_key(|(_, column)| column.column_order);
-    Ok(found
-        .into_iter()
-        .map(|(key, column)| FlushColumn {
-            name: column.column_name,
-            column_id: key.column_id,
-            ducklake_type: column.column_type,
-        })
-        .collect())
+    Ok(begun.map(|(key, _)| key.begin_snapshot).max().unwrap_or_default())
+}
+
+/// The top-level columns that a table has at a snapshot, in order, with their fields.
+async fn columns(read: &Staging, table_id: u64, snapshot_id: u64) -> Result<Vec<FlushColumn>, ReadError> {
+    let mut found = views::columns_at(read, snapshot_id, table_id).await?;
+    found.sort_by_key(|(key, column)| (column.column_order, key.column_id));
+    Ok(below(&found, None))
+}
+
+fn below(columns: &[(ColumnKey, ColumnValue)], parent: Option<u64>) -> Vec<FlushColumn> {
+    let own = columns
+        .iter()
+        .filter(|(_, column)| column.parent_column == parent);
+    let own = own.map(|(key, column)| FlushColumn {
+        name: column.column_name.clone(),
+        column_id: key.column_id,
+        ducklake_type: column.column_type.clone(),
+        children: below(columns, Some(key.column_id)),
+    });
+    own.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::column_name;
+
+    #[test]
+    fn only_columns_are_sort_expressions_here() {
+        assert_eq!(column_name("a").as_deref(), Some("a"));
+        assert_eq!(column_name("\"A \"\"b\"\"\"").as_deref(), Some("A \"b\""));
+        for expression in ["(b + 1)", "lower(a)", "\"a\" || \"b\"", "1", "", "a.b"] {
+            assert_eq!(column_name(expression), None, "{expression}");
+        }
+    }
 }

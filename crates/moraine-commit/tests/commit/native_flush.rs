@@ -2,19 +2,28 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use moraine_codec::proto::{PartitionValue, SchemaVersionValue, TableStatsValue};
+use bytes::Bytes;
+use moraine_codec::proto::{DataFileValue, SchemaVersionValue, SortExpression, SortValue, TableStatsValue};
 use moraine_commit::flush::{FlushError, FlushOptions};
-use moraine_commit::{Catalog, CatalogTransaction, Change, InlineChange};
-use moraine_inline::{RowMultiset, RowPredicate, flushable_rows, select, versions};
+use moraine_commit::{Catalog, CatalogTransaction, Change, CommitFailure, InlineChange};
+use moraine_inline::{
+    DeleteFileFormat, RowMultiset, RowPredicate, flushable_rows, read_delete_file, select, versions,
+};
 use moraine_keys::{
-    ChunkLocatorKey, DataFileKey, DeleteFileKey, FileColumnStatsKey, InlineInsertKey, PartitionKey,
-    RowTombstoneKey, SchemaVersionKey, SnapshotKey, TableScoped, TableStatsKey,
+    ChunkLocatorKey, DataFileKey, DeleteFileKey, FileColumnStatsKey, GcFileKey, InlineFileDeleteKey,
+    InlineInsertKey, OptionKey, RowTombstoneKey, SchemaVersionKey, SnapshotKey, SortKey, TableScoped,
+    TableStatsKey,
 };
 use moraine_store::ReadExt;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::support::{begin_snapshot, column, commit, head, insert, keys, lake, table, value};
+use crate::support::{
+    begin_snapshot, column, commit, head, insert, keys, lake, maintain, replace, table, value,
+};
 
 fn columns() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]))
@@ -173,18 +182,23 @@ async fn a_flush_moves_every_row_in_one_commit_and_leaves_the_table_bindable() {
 async fn what_this_flush_does_not_do_is_refused_by_name_and_leaves_no_file() {
     let catalog = lake_with_table().await;
     put_alone(&catalog, 0..3).await;
-    let partition = PartitionValue {
-        partition_id: 9,
+    let sort = SortValue {
+        sort_id: 9,
         table_id: 1,
         begin_snapshot: 3,
-        ..PartitionValue::default()
+        expressions: vec![SortExpression {
+            expression: "(n + 1)".to_owned(),
+            dialect: "duckdb".to_owned(),
+            ..SortExpression::default()
+        }],
+        ..SortValue::default()
     };
-    let key = PartitionKey {
+    let key = SortKey {
         table_id: 1,
-        partition_id: 9,
+        sort_id: 9,
     };
-    let partitioned: Vec<Change> = vec![insert((key, partition))];
-    commit(&catalog, "altered_table:1", partitioned).await;
+    let sorted: Vec<Change> = vec![insert((key, sort))];
+    commit(&catalog, "altered_table:1", sorted).await;
     let folder = tempfile::tempdir().unwrap();
     let error = catalog.flush(&options(&folder, &[])).await.unwrap_err();
     assert!(
@@ -199,6 +213,186 @@ async fn what_this_flush_does_not_do_is_refused_by_name_and_leaves_no_file() {
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     assert_eq!(keys::<InlineInsertKey>(&catalog).await.len(), 1);
     assert_eq!(head(&catalog).await.snapshot_id, 3);
+}
+
+#[tokio::test]
+async fn deletions_from_files_become_a_delete_file_that_replaces_the_older_one() {
+    let catalog = lake_with_table().await;
+    let folder = tempfile::tempdir().unwrap();
+    put_alone(&catalog, 0..10).await;
+    end_alone(&catalog, &[(4, 2)]).await;
+    catalog.flush(&options(&folder, &[])).await.unwrap();
+    let data_file = keys::<DataFileKey>(&catalog).await.remove(0);
+    let first = keys::<DeleteFileKey>(&catalog).await.remove(0);
+    for (snapshot_id, position) in [(5, 7), (6, 1)] {
+        let mut transaction = begin_snapshot(&catalog, "inlined_delete:1").await;
+        let change = InlineChange::InsertFileDeletes {
+            table_id: 1,
+            rows: vec![(data_file.data_file_id, position, snapshot_id)],
+        };
+        transaction.inline(change).await.unwrap();
+        transaction.commit().await.unwrap();
+    }
+    let report = catalog.flush(&options(&folder, &["t"])).await.unwrap();
+    assert_eq!(
+        (
+            report.tables[0].rows,
+            report.tables[0].files,
+            report.tables[0].deletions
+        ),
+        (0, 0, 2)
+    );
+    assert!(keys::<InlineFileDeleteKey>(&catalog).await.is_empty());
+    let key = keys::<DeleteFileKey>(&catalog).await.remove(0);
+    let found = value(&catalog, &key).await.unwrap();
+    assert_eq!(
+        (
+            found.begin_snapshot,
+            found.partial_max,
+            found.delete_count,
+            found.data_file_id
+        ),
+        (3, Some(6), 3, data_file.data_file_id)
+    );
+    let content = std::fs::read(folder.path().join("main/t").join(&found.path)).unwrap();
+    let positions = read_delete_file(content.into(), DeleteFileFormat::Parquet, None).unwrap();
+    assert_eq!(positions, [(1, Some(6)), (4, Some(3)), (7, Some(5))]);
+    let scheduled = GcFileKey {
+        data_file_id: first.delete_file_id,
+    };
+    let scheduled = value(&catalog, &scheduled).await.unwrap();
+    assert!(scheduled.path_is_relative && scheduled.path.starts_with("main/t/ducklake-"));
+    let snapshot = value(&catalog, &SnapshotKey { snapshot_id: 7 }).await.unwrap();
+    assert_eq!(snapshot.changes_made, "deleted_from_table:1");
+}
+
+#[tokio::test]
+async fn rows_that_do_not_fit_into_memory_are_sorted_in_runs() {
+    let catalog = lake_with_table().await;
+    let folder = tempfile::tempdir().unwrap();
+    let rows = 400_000;
+    for first in (0..rows).step_by(50_000) {
+        put_alone(&catalog, first..first + 50_000).await;
+    }
+    end_alone(&catalog, &[(7, 2), (rows - 1, 9)]).await;
+    let sort = SortValue {
+        sort_id: 9,
+        table_id: 1,
+        begin_snapshot: 11,
+        expressions: vec![SortExpression {
+            expression: "n".to_owned(),
+            dialect: "duckdb".to_owned(),
+            sort_direction: "DESC".to_owned(),
+            null_order: "NULLS_LAST".to_owned(),
+            ..SortExpression::default()
+        }],
+        ..SortValue::default()
+    };
+    let key = SortKey {
+        table_id: 1,
+        sort_id: 9,
+    };
+    commit(&catalog, "altered_table:1", vec![insert((key, sort))]).await;
+    let report = catalog.flush(&options(&folder, &[])).await.unwrap();
+    assert_eq!((report.tables[0].rows, report.tables[0].files), (rows, 1));
+    let file = keys::<DataFileKey>(&catalog).await.remove(0);
+    let file = value(&catalog, &file).await.unwrap();
+    let content = std::fs::read(folder.path().join("main/t").join(&file.path)).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(content)).unwrap();
+    let mut expected = (0..i64::try_from(rows).unwrap()).rev();
+    for batch in reader.build().unwrap() {
+        for value in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+            assert_eq!(Some(*value), expected.next());
+        }
+    }
+    assert_eq!(expected.next(), None);
+    let key = keys::<DeleteFileKey>(&catalog).await.remove(0);
+    let deleted = value(&catalog, &key).await.unwrap();
+    let content = std::fs::read(folder.path().join("main/t").join(&deleted.path)).unwrap();
+    let positions = read_delete_file(content.into(), DeleteFileFormat::Parquet, None).unwrap();
+    assert_eq!(positions, [(0, Some(10)), (rows - 8, Some(10))]);
+}
+
+#[tokio::test]
+async fn a_flush_that_cannot_write_a_file_takes_the_others_away() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..3).await;
+    end_alone(&catalog, &[(1, 2)]).await;
+    let mut transaction = begin_snapshot(&catalog, "inlined_delete:1").await;
+    let deletion = InlineChange::InsertFileDeletes {
+        table_id: 1,
+        rows: vec![(999, 0, 4)],
+    };
+    transaction.inline(deletion).await.unwrap();
+    transaction.commit().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // The rows are written before it is found that the deletion has no data file.
+    let error = catalog.flush(&options(&folder, &[])).await.unwrap_err();
+    assert!(error.to_string().contains("999"), "{error}");
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("main/t")).unwrap().count(),
+        0
+    );
+    assert_eq!(keys::<InlineInsertKey>(&catalog).await.len(), 1);
+    assert_eq!(keys::<InlineFileDeleteKey>(&catalog).await.len(), 1);
+}
+
+/// A client's flush: it registers a file that holds rows 0 to 2, and removes `removed`.
+async fn clients_flush(
+    folder: &tempfile::TempDir,
+    file: &DataFileValue,
+    removed: &[u64],
+) -> Result<(), CommitFailure> {
+    let catalog = lake_with_table().await;
+    let lake = OptionKey {
+        scope_kind: 0,
+        scope_id: 0,
+    };
+    let mut options = value(&catalog, &lake).await.unwrap();
+    options
+        .options
+        .insert("data_path".to_owned(), folder.path().display().to_string());
+    let changed = replace(&lake, (lake.clone(), options));
+    maintain(&catalog, vec![changed]).await;
+    for row_id in removed {
+        put_alone(&catalog, *row_id..row_id + 1).await;
+    }
+    let mut transaction = begin_snapshot(&catalog, "inline_flush:1").await;
+    let rows = removed.iter().zip(2..).map(|(row_id, begin)| (*row_id, begin));
+    let remove = InlineChange::RemoveRows {
+        table_id: 1,
+        schema_version: 1,
+        rows: rows.collect(),
+    };
+    transaction.inline(remove).await.unwrap();
+    let key = DataFileKey {
+        table_id: 1,
+        data_file_id: file.data_file_id,
+    };
+    transaction
+        .stage(vec![insert((key, file.clone()))])
+        .await
+        .unwrap();
+    transaction.commit().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn a_clients_flush_whose_file_holds_other_rows_than_it_removes_is_refused() {
+    let catalog = lake_with_table().await;
+    put_alone(&catalog, 0..3).await;
+    let folder = tempfile::tempdir().unwrap();
+    catalog.flush(&options(&folder, &[])).await.unwrap();
+    let key = keys::<DataFileKey>(&catalog).await.remove(0);
+    let file = value(&catalog, &key).await.unwrap();
+    let refused = clients_flush(&folder, &file, &[0, 1, 3]).await.unwrap_err();
+    assert!(
+        matches!(&refused, CommitFailure::Constraint { detail } if detail.contains("row id 2")),
+        "{refused}"
+    );
+    clients_flush(&folder, &file, &[0, 1, 2]).await.unwrap();
+    // Out of reach, the number of rows is all that is known.
+    let elsewhere = tempfile::tempdir().unwrap();
+    clients_flush(&elsewhere, &file, &[0, 1, 3]).await.unwrap();
 }
 
 #[tokio::test]

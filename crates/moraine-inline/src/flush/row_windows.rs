@@ -1,4 +1,4 @@
-//! The rows a flush takes, a window of row ids at a time.
+//! The rows a flush takes, a window at a time.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -12,8 +12,12 @@ use crate::schema_record;
 use crate::selection::{RowPredicate, RowVersion, Selection, expand};
 use crate::span::Span;
 
-/// Row ids in one window; a row id that has several versions has all of them in its window.
+/// The most rows in one window, and the row ids whose lifetimes are found at once.
 pub const FLUSH_WINDOW_ROWS: u64 = 16_384;
+/// Rows of the first window: how long they are is not known before.
+const FIRST_WINDOW_ROWS: usize = 512;
+/// Bytes of columns that a window is to have; a single row may have more.
+const WINDOW_BYTES: usize = 4 * 1024 * 1024;
 
 /// The inlined rows of one schema version that began by a snapshot, ended ones too, in the order of (row id, begin snapshot).
 /// Holds where their chunks are, and no body.
@@ -24,12 +28,17 @@ pub struct InlinedRows {
     predicate: RowPredicate,
     /// By first row id.
     spans: Vec<Span>,
-    /// The first row id of the next window.
+    /// The first row id of the next selection.
     next_row: u64,
     /// How many of `spans` have been opened.
     opened: usize,
-    /// Opened ones that are not behind the next window.
+    /// Opened ones that are not behind the next selection.
     active: Vec<Span>,
+    /// Rows whose lifetimes are known, and how many of them have been given out.
+    selection: Option<Selection>,
+    given: usize,
+    /// Rows of the next window.
+    window_rows: usize,
 }
 
 /// Rows that follow one another in a flush.
@@ -68,6 +77,9 @@ pub async fn flushable_rows(
         next_row: 0,
         opened: 0,
         active: Vec::new(),
+        selection: None,
+        given: 0,
+        window_rows: FIRST_WINDOW_ROWS,
     })
 }
 
@@ -89,6 +101,38 @@ impl InlinedRows {
     /// # Errors
     /// [`moraine_store::ReadError::Corruption`] for damaged records.
     pub async fn next_window(&mut self, read: &dyn Read) -> Result<Option<FlushWindow>, InlineError> {
+        let left = |selection: &Selection, given| selection.rows().len() > given;
+        while !self
+            .selection
+            .as_ref()
+            .is_some_and(|selection| left(selection, self.given))
+        {
+            self.selection = self.select(read).await?;
+            self.given = 0;
+            if self.selection.is_none() {
+                return Ok(None);
+            }
+        }
+        let Some(selection) = &self.selection else {
+            return Ok(None);
+        };
+        let first = self.given;
+        let last = selection.rows().len().min(first.saturating_add(self.window_rows));
+        let projection: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let columns = selection.window(read, first..last, &projection).await?;
+        self.given = last;
+        let row_bytes = columns.get_array_memory_size() / (last - first).max(1);
+        let most = usize::try_from(FLUSH_WINDOW_ROWS).unwrap_or(usize::MAX);
+        let fitting = (WINDOW_BYTES / row_bytes.max(1)).clamp(1, most);
+        self.window_rows = fitting.min(self.window_rows.saturating_mul(8));
+        Ok(Some(FlushWindow {
+            rows: selection.rows().get(first..last).unwrap_or_default().to_vec(),
+            columns,
+        }))
+    }
+
+    /// The lifetimes of the next row ids, or `None` behind the last.
+    async fn select(&mut self, read: &dyn Read) -> Result<Option<Selection>, InlineError> {
         let first_row = self.next_row;
         self.active.retain(|span| span.end >= first_row);
         if self.active.is_empty() {
@@ -109,14 +153,10 @@ impl InlinedRows {
         // Row ids are below 2^63.
         self.next_row = last.saturating_add(1);
         let rows = expand(read, self.table_id, &self.active, &predicate).await?;
-        let selection = Selection::of(self.schema.clone(), self.active.clone(), rows);
-        let projection: Vec<usize> = (0..self.schema.fields().len()).collect();
-        let columns = selection
-            .window(read, 0..selection.rows().len(), &projection)
-            .await?;
-        Ok(Some(FlushWindow {
-            rows: selection.rows().to_vec(),
-            columns,
-        }))
+        Ok(Some(Selection::of(
+            self.schema.clone(),
+            self.active.clone(),
+            rows,
+        )))
     }
 }

@@ -1,17 +1,17 @@
 //! The statistics that DuckLake keeps of a column of a data file, taken from what the Parquet writer has counted, in the text that
-//! DuckLake casts back. A bound is left out where it is not known exactly.
+//! DuckDB gives for them. A bound is left out where DuckDB leaves it out.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 
-use crate::flush::parquet_file::{Kind, TimeUnit};
+use crate::flush::column::Kind;
+use crate::flush::value_text::Scalar;
 
-/// A text bound longer than this is left out.
-const BOUND_BYTES_MAX: usize = 1024;
-/// Microseconds of a day.
-const DAY_MICROS: i128 = 86_400_000_000;
+/// The most bytes of a text or blob in a bound; longer ones are cut, the upper one so that it stays above.
+const BOUND_BYTES_MAX: usize = 256;
 
 /// Statistics of one column of a data file (`ducklake_file_column_stats`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,23 +30,22 @@ pub struct ColumnStatistics {
     pub contains_nan: Option<bool>,
 }
 
-/// A bound in a form that compares as the column's values do.
-#[derive(Debug, Clone, PartialEq)]
-enum Bound {
-    Integer(i128),
-    Float(f64),
-    Bytes(Vec<u8>),
-}
+type Bound = Scalar<'static>;
 
-/// The statistics of a column over the row groups of a file.
-pub(super) fn of_column(kind: Kind, chunks: &[&ColumnChunkMetaData], has_nan: bool) -> ColumnStatistics {
+/// The statistics of a Parquet column over the row groups of a file; without a kind, of a part of a variant.
+pub(super) fn of_column(
+    kind: Option<Kind>,
+    chunks: &[&ColumnChunkMetaData],
+    has_nan: bool,
+) -> ColumnStatistics {
+    let is_float = matches!(kind, Some(Kind::Float | Kind::Double));
     let mut found = ColumnStatistics {
         column_size_bytes: 0,
         value_count: 0,
         null_count: 0,
         min_value: None,
         max_value: None,
-        contains_nan: matches!(kind, Kind::Float | Kind::Double).then_some(has_nan),
+        contains_nan: is_float.then_some(has_nan),
     };
     let mut bounds: Option<(Bound, Bound)> = None;
     let mut known = true;
@@ -62,23 +61,25 @@ pub(super) fn of_column(kind: Kind, chunks: &[&ColumnChunkMetaData], has_nan: bo
         if nulls == values {
             continue;
         }
-        let here = statistics.and_then(|statistics| bounds_of(kind, statistics));
+        let here = kind
+            .zip(statistics)
+            .and_then(|(kind, statistics)| bounds_of(kind, statistics));
         known &= here.is_some();
         bounds = match (bounds, here) {
             (Some((least, greatest)), Some((min, max))) => Some((lesser(least, min), greater(greatest, max))),
             (bounds, here) => bounds.or(here),
         };
     }
-    // With a NaN in it, what lies between the other values says nothing.
-    if let Some((min, max)) = bounds.filter(|_| known && !has_nan) {
-        found.min_value = text(kind, &min);
-        found.max_value = text(kind, &max);
+    if let (Some((min, max)), Some(kind), true) = (bounds, kind, known)
+        && let Some((min, max)) = lower_text(kind, &min).zip(upper_text(kind, &max))
+    {
+        (found.min_value, found.max_value) = (Some(min), Some(max));
     }
     found
 }
 
 fn lesser(a: Bound, b: Bound) -> Bound {
-    if a.compare(&b) == Some(Ordering::Greater) {
+    if compare(&a, &b) == Some(Ordering::Greater) {
         b
     } else {
         a
@@ -86,30 +87,31 @@ fn lesser(a: Bound, b: Bound) -> Bound {
 }
 
 fn greater(a: Bound, b: Bound) -> Bound {
-    if a.compare(&b) == Some(Ordering::Less) {
+    if compare(&a, &b) == Some(Ordering::Less) {
         b
     } else {
         a
     }
 }
 
-impl Bound {
-    fn compare(&self, other: &Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Integer(a), Self::Integer(b)) => Some(a.cmp(b)),
-            (Self::Float(a), Self::Float(b)) => a.partial_cmp(b),
-            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
-            _ => None,
-        }
+fn compare(a: &Bound, b: &Bound) -> Option<Ordering> {
+    match (a, b) {
+        (Scalar::Integer(a), Scalar::Integer(b)) => Some(a.cmp(b)),
+        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
+        (Scalar::Double(a), Scalar::Double(b)) => a.partial_cmp(b),
+        (Scalar::Bytes(a), Scalar::Bytes(b)) => Some(a.cmp(b)),
+        _ => None,
     }
 }
 
 fn bounds_of(kind: Kind, statistics: &Statistics) -> Option<(Bound, Bound)> {
-    let integer = |value: i128| Bound::Integer(value);
+    let integer = |value: i128| Scalar::Integer(value);
+    let bytes = |bytes: &[u8]| Scalar::Bytes(Cow::Owned(bytes.to_vec()));
     Some(match statistics {
         Statistics::Boolean(typed) => (
-            integer((*typed.min_opt()?).into()),
-            integer((*typed.max_opt()?).into()),
+            Scalar::Boolean(*typed.min_opt()?),
+            Scalar::Boolean(*typed.max_opt()?),
         ),
         Statistics::Int32(typed) => {
             let widen = |value: i32| match kind {
@@ -131,20 +133,21 @@ fn bounds_of(kind: Kind, statistics: &Statistics) -> Option<(Bound, Bound)> {
                 integer(widen(*typed.max_opt()?)),
             )
         }
+        // Parquet's bounds may be either zero for both; DuckDB shows the positive one.
         Statistics::Float(typed) => (
-            Bound::Float((*typed.min_opt()?).into()),
-            Bound::Float((*typed.max_opt()?).into()),
+            Scalar::Float(*typed.min_opt()? + 0.0),
+            Scalar::Float(*typed.max_opt()? + 0.0),
         ),
-        Statistics::Double(typed) => (Bound::Float(*typed.min_opt()?), Bound::Float(*typed.max_opt()?)),
-        Statistics::ByteArray(typed) => (
-            Bound::Bytes(typed.min_opt()?.data().to_vec()),
-            Bound::Bytes(typed.max_opt()?.data().to_vec()),
+        Statistics::Double(typed) => (
+            Scalar::Double(*typed.min_opt()? + 0.0),
+            Scalar::Double(*typed.max_opt()? + 0.0),
         ),
+        Statistics::ByteArray(typed) => (bytes(typed.min_opt()?.data()), bytes(typed.max_opt()?.data())),
         Statistics::FixedLenByteArray(typed) => {
             let (min, max) = (typed.min_opt()?.data(), typed.max_opt()?.data());
             match kind {
                 Kind::Decimal { .. } => (integer(signed(min)?), integer(signed(max)?)),
-                _ => (Bound::Bytes(min.to_vec()), Bound::Bytes(max.to_vec())),
+                _ => (bytes(min), bytes(max)),
             }
         }
         Statistics::Int96(_) => return None,
@@ -162,106 +165,77 @@ fn signed(bytes: &[u8]) -> Option<i128> {
     })
 }
 
-fn text(kind: Kind, bound: &Bound) -> Option<String> {
+fn lower_text(kind: Kind, bound: &Bound) -> Option<String> {
     match (kind, bound) {
-        (Kind::Boolean | Kind::Signed(_) | Kind::Unsigned(_), Bound::Integer(value)) => {
-            Some(value.to_string())
+        (Kind::Text | Kind::Json, Scalar::Bytes(bytes)) => {
+            let text = std::str::from_utf8(bytes).ok()?;
+            without_nul(cut(text).to_owned())
         }
-        (Kind::Float | Kind::Double, Bound::Float(value)) => value.is_finite().then(|| value.to_string()),
-        (Kind::Decimal { scale, .. }, Bound::Integer(value)) => Some(decimal(*value, scale)),
-        (Kind::Date, Bound::Integer(days)) => date(*days),
-        (Kind::Time, Bound::Integer(micros)) => Some(time(*micros, 1_000_000)),
-        (Kind::Timestamp { unit, utc }, Bound::Integer(ticks)) => {
-            let per_second = unit.per_second();
-            let day = i128::from(per_second) * DAY_MICROS / 1_000_000;
-            let date = date(ticks.div_euclid(day))?;
-            let zone = if utc { "+00" } else { "" };
-            Some(format!(
-                "{date} {}{zone}",
-                time(ticks.rem_euclid(day), per_second)
-            ))
+        (Kind::Blob, Scalar::Bytes(bytes)) => {
+            Some(hexadecimal(bytes.get(..BOUND_BYTES_MAX).unwrap_or(bytes)))
         }
-        (Kind::Text | Kind::Json, Bound::Bytes(bytes)) if bytes.len() <= BOUND_BYTES_MAX => {
-            let text = String::from_utf8(bytes.clone()).ok()?;
-            // Postgres' text holds no NUL.
-            (!text.contains('\0')).then_some(text)
+        _ => exact_text(kind, bound),
+    }
+}
+
+fn upper_text(kind: Kind, bound: &Bound) -> Option<String> {
+    match (kind, bound) {
+        (Kind::Text | Kind::Json, Scalar::Bytes(bytes)) => {
+            let text = std::str::from_utf8(bytes).ok()?;
+            if text.len() <= BOUND_BYTES_MAX {
+                return without_nul(text.to_owned());
+            }
+            let mut text = cut(text).to_owned();
+            while let Some(last) = text.pop() {
+                if last < '\u{7f}' {
+                    text.push(char::from_u32(u32::from(last) + 1)?);
+                    return without_nul(text);
+                }
+            }
+            None
         }
-        (Kind::Uuid, Bound::Bytes(bytes)) => uuid(bytes),
-        _ => None,
-    }
-}
-
-fn decimal(value: i128, scale: u8) -> String {
-    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
-    let scale = usize::from(scale);
-    if scale == 0 {
-        return format!("{sign}{digits}");
-    }
-    let padded = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = padded.split_at(padded.len() - scale);
-    format!("{sign}{whole}.{fraction}")
-}
-
-/// `None` outside of years 1 to 9999, where the text is not the same everywhere; DuckDB's infinities are among those.
-fn date(days: i128) -> Option<String> {
-    let days = i64::try_from(days).ok()?;
-    if !(-719_162..=2_932_896).contains(&days) {
-        return None;
-    }
-    // Howard Hinnant's algorithm: eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    Some(format!("{year:04}-{month:02}-{day:02}"))
-}
-
-fn time(ticks: i128, per_second: i64) -> String {
-    let per_second = i128::from(per_second);
-    let (seconds, fraction) = (ticks / per_second, ticks % per_second);
-    let clock = format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
-    if fraction == 0 {
-        return clock;
-    }
-    let digits = per_second.ilog10() as usize;
-    let fraction = format!("{fraction:0>digits$}");
-    format!("{clock}.{}", fraction.trim_end_matches('0'))
-}
-
-fn uuid(bytes: &[u8]) -> Option<String> {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let part = |range: std::ops::Range<usize>| hex.get(range);
-    (bytes.len() == 16).then_some(())?;
-    let parts = [
-        part(0..8)?,
-        part(8..12)?,
-        part(12..16)?,
-        part(16..20)?,
-        part(20..32)?,
-    ];
-    Some(parts.join("-"))
-}
-
-impl TimeUnit {
-    fn per_second(self) -> i64 {
-        match self {
-            Self::Millisecond => 1_000,
-            Self::Microsecond => 1_000_000,
-            Self::Nanosecond => 1_000_000_000,
+        (Kind::Blob, Scalar::Bytes(bytes)) => {
+            let Some(cut) = bytes
+                .get(..BOUND_BYTES_MAX)
+                .filter(|_| bytes.len() > BOUND_BYTES_MAX)
+            else {
+                return Some(hexadecimal(bytes));
+            };
+            let mut cut = cut.to_vec();
+            while let Some(last) = cut.pop() {
+                if last < u8::MAX {
+                    cut.push(last + 1);
+                    return Some(hexadecimal(&cut));
+                }
+            }
+            None
         }
+        _ => exact_text(kind, bound),
     }
+}
+
+fn exact_text(kind: Kind, bound: &Bound) -> Option<String> {
+    match (kind, bound) {
+        (Kind::TimeTz | Kind::Wide | Kind::Interval | Kind::Geometry, _) => None,
+        (_, Scalar::Boolean(value)) => Some(u8::from(*value).to_string()),
+        _ => bound.text(kind),
+    }
+}
+
+/// As many whole characters as a bound may have bytes.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(BOUND_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Postgres' text holds no NUL, and DuckLake leaves such bounds out.
+fn without_nul(text: String) -> Option<String> {
+    (!text.contains('\0')).then_some(text)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }

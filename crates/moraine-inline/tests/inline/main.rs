@@ -6,6 +6,7 @@ mod chunk_framing;
 mod directory_memory;
 mod directory_repair;
 mod file_deletions;
+mod flushed_types;
 mod random_histories;
 mod row_lifetimes;
 mod row_removal;

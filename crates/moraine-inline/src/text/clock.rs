@@ -50,6 +50,34 @@ pub fn render_time(micros: i64) -> String {
     out
 }
 
+/// The microseconds since midnight of DuckDB's text of a time of day.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<i64> {
+    let (seconds, fraction, "") = take_clock(text, 6)? else {
+        return None;
+    };
+    let micros = seconds * SECOND_MICROS + fraction;
+    (render_time(micros) == text).then_some(micros)
+}
+
+/// The seconds east of UTC of an offset as DuckDB writes it: `+02`, `-11:30`, `+00:00:01`.
+pub(crate) fn parse_offset(text: &str) -> Option<i64> {
+    let (negative, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+')?),
+    };
+    let mut offset = 0;
+    let mut unit = 3600;
+    for part in rest.split(':') {
+        let (number, "") = two_digits(part, 60)? else {
+            return None;
+        };
+        offset += number * unit;
+        unit /= 60;
+    }
+    Some(if negative { -offset } else { offset })
+}
+
 /// DuckDB's text of a time with zone: `12:00:00.5+05:30`, the offset's minutes and seconds only when they are not zero.
 #[must_use]
 pub fn render_time_tz(micros: i64, offset_seconds: i32) -> String {
@@ -72,20 +100,7 @@ pub fn render_time_tz(micros: i64, offset_seconds: i32) -> String {
 #[must_use]
 pub fn parse_time_tz(text: &str) -> Option<(i64, i32)> {
     let (seconds, fraction, rest) = take_clock(text, 6)?;
-    let (negative, rest) = match rest.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, rest.strip_prefix('+')?),
-    };
-    let mut offset = 0;
-    let mut unit = 3600;
-    for part in rest.split(':') {
-        let (number, "") = two_digits(part, 60)? else {
-            return None;
-        };
-        offset += number * unit;
-        unit /= 60;
-    }
-    let offset = i32::try_from(if negative { -offset } else { offset }).ok()?;
+    let offset = i32::try_from(parse_offset(rest)?).ok()?;
     let micros = seconds * SECOND_MICROS + fraction;
     (render_time_tz(micros, offset) == text).then_some((micros, offset))
 }

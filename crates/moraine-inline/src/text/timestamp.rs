@@ -1,7 +1,7 @@
 //! Timestamps of every resolution and their text. The greatest number is `infinity`, its negation `-infinity`.
 
 use crate::text::civil::{render_day, take_day};
-use crate::text::clock::{push_clock, take_clock};
+use crate::text::clock::{parse_offset, push_clock, take_clock};
 use crate::text::{INFINITY, NEGATIVE_INFINITY};
 
 const DAY_SECONDS: i64 = 86_400;
@@ -92,4 +92,18 @@ pub fn parse_timestamp_tz(text: &str) -> Option<i64> {
     let finite = text.strip_suffix(UTC_SUFFIX).unwrap_or(text);
     let micros = parse_timestamp(finite, TimeUnit::Microsecond)?;
     (render_timestamp_tz(micros) == text).then_some(micros)
+}
+
+/// The microseconds of DuckDB's text of a timestamp with time zone, at whatever offset its session has written it.
+#[must_use]
+pub fn parse_timestamp_at_offset(text: &str) -> Option<i64> {
+    if let Some(micros) = parse_timestamp_tz(text) {
+        return Some(micros);
+    }
+    // The offset is what follows the last sign; the date before the clock has hyphens too.
+    let (day, clock) = text.rsplit_once(' ')?;
+    let sign = clock.rfind(['+', '-'])?;
+    let (clock, offset) = clock.split_at(sign);
+    let local = parse_timestamp(&format!("{day} {clock}"), TimeUnit::Microsecond)?;
+    local.checked_sub(parse_offset(offset)? * TimeUnit::Microsecond.per_second())
 }
