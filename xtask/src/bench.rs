@@ -17,6 +17,8 @@ pub(crate) struct Options {
 enum What {
     /// Attach, single-row inserts and CREATE TABLE on a DuckDB-file catalog, on moraine and, if given, on PostgreSQL
     Catalogs(Catalogs),
+    /// Flushing a table of many inlined rows: rows a second and the greatest memory, beside arrow-rs writing the same Parquet
+    Flush(Flush),
     /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
     Writers(Writers),
     /// Commits: of the library, beside bare SlateDB and RockLake's keys, and of fleets of DuckDB processes, beside PostgreSQL
@@ -87,6 +89,16 @@ struct Migrate {
     files: u64,
 }
 
+#[derive(Debug, Args)]
+struct Flush {
+    /// Rows of the table, in chunks of 1000
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+    /// Gives the table a sort order
+    #[arg(long)]
+    sorted: bool,
+}
+
 /// Runs the criterion benchmarks, or compares catalogs.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
@@ -109,6 +121,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             cargo.arg("--").arg(migrate.files.to_string());
             steps::run("a migration beside plain reads and writes", &mut cargo)
         }
+        Some(What::Flush(options)) => flush(options),
     }
 }
 
@@ -161,4 +174,13 @@ fn writers(sizes: &[u32], commits: u32, postgres: Option<&str>) -> anyhow::Resul
         program.args(["--postgres", postgres]);
     }
     Ok(program)
+}
+
+fn flush(options: &Flush) -> anyhow::Result<()> {
+    let rows = options.rows.to_string();
+    let mut arguments = vec!["bench", "--workspace", "--bench", "flush", "--", &rows];
+    if options.sorted {
+        arguments.push("sorted");
+    }
+    steps::run("a flush beside Parquet", &mut steps::cargo(&arguments))
 }

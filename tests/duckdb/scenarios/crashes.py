@@ -14,11 +14,11 @@ DRAIN_SECONDS_MAX = 20
 TRIES_AFTER_A_RESTART = 5
 
 
-def attach(catalog, directory):
-    """A DuckDB process with the lake in use; retried while a server is starting."""
+def attach(catalog, directory, options=""):
+    """A DuckDB process with the lake in use; `options` are further ones of its ATTACH."""
     process = Process(STATEMENT_SECONDS_MAX)
     data = os.path.join(directory, "files")
-    answer = process.run(f"ATTACH 'ducklake:{catalog.connection()}' AS lake (DATA_PATH '{data}')")
+    answer = process.run(f"ATTACH 'ducklake:{catalog.connection()}' AS lake (DATA_PATH '{data}'{', ' if options else ''}{options})")
     assert answer["ok"], answer
     assert process.run("USE lake")["ok"]
     return process

@@ -1,0 +1,325 @@
+//! Flushing a table of many inlined rows: rows a second and the greatest resident memory, beside arrow-rs writing the same Parquet
+//! from rows in memory. Each measurement is a process of its own, so that none is charged for another's memory. Arguments: the
+//! number of rows (10,000,000) and `sorted` to give the table a sort order.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::{Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use moraine_codec::Record;
+use moraine_codec::proto::{
+    ColumnValue, SchemaVersionValue, SnapshotValue, SortExpression, SortValue, TableStatsValue, TableValue,
+};
+use moraine_commit::flush::FlushOptions;
+use moraine_commit::{Catalog, CatalogOptions, CatalogTransaction, Change, InlineChange, SnapshotChanges};
+use moraine_keys::{ColumnKey, SchemaVersionKey, SortKey, TableKey, TableStatsKey};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+const ROWS: u64 = 10_000_000;
+const CHUNK_ROWS: u64 = 1_000;
+/// Chunks of one commit while the table is built.
+const COMMIT_CHUNKS: u64 = 50;
+const ROW_GROUP_ROWS: usize = 122_880;
+/// What the children are told to do.
+const TASK: &str = "MORAINE_FLUSH_BENCH_TASK";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let rows = arguments
+        .iter()
+        .find_map(|argument| argument.parse().ok())
+        .unwrap_or(ROWS);
+    let sorted = arguments.iter().any(|argument| argument == "sorted");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    if let Ok(task) = std::env::var(TASK) {
+        let (task, folder) = task.split_once(' ').unwrap();
+        let folder = Path::new(folder);
+        let began = match task {
+            "build" => runtime.block_on(build(folder, rows, sorted)),
+            "flush" => runtime.block_on(flush(folder)),
+            _ => write_parquet(folder, rows),
+        };
+        println!("{} {}", began.elapsed().as_secs_f64(), peak_bytes());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (task, doing) in [
+        ("build", "inserting through the library"),
+        ("flush", "flushing"),
+        ("parquet", "arrow-rs writing the same rows from memory"),
+    ] {
+        let (seconds, bytes) = measured(task, folder.path(), &arguments);
+        println!(
+            "{doing:45} {:>11.0} rows/s {:>7.1} s {:>6.0} MiB at most",
+            rows as f64 / seconds,
+            seconds,
+            bytes / 1024.0 / 1024.0
+        );
+    }
+    let bytes = |path: PathBuf| -> u64 {
+        let files = std::fs::read_dir(path).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let flushed = bytes(folder.path().join("data/main/t"));
+    println!(
+        "{flushed} bytes flushed, {} by arrow-rs",
+        bytes(folder.path().join("parquet"))
+    );
+}
+
+fn measured(task: &str, folder: &Path, arguments: &[String]) -> (f64, f64) {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let child = child
+        .args(arguments)
+        .env(TASK, format!("{task} {}", folder.display()));
+    let output = child.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{task}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let (seconds, bytes) = text.trim().split_once(' ').unwrap();
+    (seconds.parse().unwrap(), bytes.parse().unwrap())
+}
+
+/// The greatest resident memory this process has had.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok())
+        .unwrap_or_default()
+        * 1024
+}
+
+fn columns() -> SchemaRef {
+    let fields = ["id", "value"].map(|name| Field::new(name, DataType::Int64, true));
+    let texts = ["name", "place"].map(|name| Field::new(name, DataType::Utf8, true));
+    Arc::new(Schema::new(fields.into_iter().chain(texts).collect::<Vec<_>>()))
+}
+
+/// Numbers in order and out of order, and texts of few and of many values.
+fn rows_of(ids: std::ops::Range<u64>) -> RecordBatch {
+    let number = |id: u64| i64::try_from(id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).unwrap();
+    let numbers = Int64Array::from_iter_values(ids.clone().map(|id| i64::try_from(id).unwrap()));
+    let values = Int64Array::from_iter_values(ids.clone().map(number));
+    let names = StringArray::from_iter_values(ids.clone().map(|id| format!("name {:x}", number(id))));
+    let places = StringArray::from_iter_values(ids.map(|id| format!("place {}", number(id) % 1000)));
+    let arrays: Vec<arrow_array::ArrayRef> = vec![
+        Arc::new(numbers),
+        Arc::new(values),
+        Arc::new(names),
+        Arc::new(places),
+    ];
+    RecordBatch::try_new(columns(), arrays).unwrap()
+}
+
+async fn open(folder: &Path) -> Arc<Catalog> {
+    let url = folder.join("lake").display().to_string().parse().unwrap();
+    Catalog::open(&url, &CatalogOptions::default()).await.unwrap()
+}
+
+async fn begin(catalog: &Arc<Catalog>, changes_made: &str) -> (CatalogTransaction, u64) {
+    let mut transaction = catalog.begin().await.unwrap();
+    let snapshot_id = transaction.head().unwrap().snapshot_id + 1;
+    let snapshot = SnapshotValue {
+        snapshot_id,
+        schema_version: 1,
+        next_catalog_id: 10,
+        next_file_id: 10,
+        ..SnapshotValue::default()
+    };
+    transaction.insert_snapshot(snapshot).await.unwrap();
+    let changes = SnapshotChanges {
+        snapshot_id,
+        changes_made: Some(changes_made.to_owned()),
+        ..SnapshotChanges::default()
+    };
+    transaction.set_snapshot_changes(changes).unwrap();
+    (transaction, snapshot_id)
+}
+
+fn table(sorted: bool) -> Vec<Change> {
+    let table = TableValue {
+        table_id: 1,
+        begin_snapshot: 1,
+        table_name: "t".to_owned(),
+        path: "t/".to_owned(),
+        path_is_relative: true,
+        ..TableValue::default()
+    };
+    let version = SchemaVersionKey {
+        table_id: 1,
+        begin_snapshot: 1,
+    };
+    let versioned = SchemaVersionValue {
+        schema_version: 1,
+        ..SchemaVersionValue::default()
+    };
+    let stats = TableStatsValue {
+        table_id: 1,
+        ..TableStatsValue::default()
+    };
+    let mut changes = vec![
+        Change::Insert(Record::Table(TableKey { table_id: 1 }, table)),
+        Change::Insert(Record::SchemaVersion(version, versioned)),
+        Change::Insert(Record::TableStats(TableStatsKey { table_id: 1 }, stats)),
+    ];
+    for (column_id, field) in (1..).zip(columns().fields()) {
+        let value = ColumnValue {
+            table_id: 1,
+            column_id,
+            begin_snapshot: 1,
+            column_order: column_id,
+            column_name: field.name().clone(),
+            column_type: if *field.data_type() == DataType::Int64 {
+                "int64"
+            } else {
+                "varchar"
+            }
+            .to_owned(),
+            ..ColumnValue::default()
+        };
+        changes.push(Change::Insert(Record::Column(
+            ColumnKey {
+                table_id: 1,
+                column_id,
+            },
+            value,
+        )));
+    }
+    if sorted {
+        changes.push(sort_order());
+    }
+    changes
+}
+
+fn sort_order() -> Change {
+    let expression = SortExpression {
+        expression: "value".to_owned(),
+        dialect: "duckdb".to_owned(),
+        ..SortExpression::default()
+    };
+    let sort = SortValue {
+        table_id: 1,
+        sort_id: 2,
+        begin_snapshot: 1,
+        expressions: vec![expression],
+        ..SortValue::default()
+    };
+    let key = SortKey {
+        table_id: 1,
+        sort_id: 2,
+    };
+    Change::Insert(Record::Sort(key, sort))
+}
+
+async fn build(folder: &Path, rows: u64, sorted: bool) -> Instant {
+    let catalog = open(folder).await;
+    catalog
+        .create(Some(&folder.join("data").display().to_string()), false)
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let (mut transaction, _) = begin(&catalog, "created_table:\"main\".\"t\"").await;
+    transaction.stage(table(sorted)).await.unwrap();
+    let (table_id, schema_version) = (1, 1);
+    let create = InlineChange::CreateTable {
+        table_id,
+        schema_version,
+        schema: columns(),
+    };
+    transaction.inline(create).await.unwrap();
+    transaction
+        .inline(InlineChange::Register {
+            table_id,
+            schema_version,
+        })
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    let chunks: Vec<u64> = (0..rows).step_by(usize::try_from(CHUNK_ROWS).unwrap()).collect();
+    for part in chunks.chunks(usize::try_from(COMMIT_CHUNKS).unwrap()) {
+        let (mut transaction, begin_snapshot) = begin(&catalog, "inlined_insert:1").await;
+        for first in part {
+            let ids = *first..(first + CHUNK_ROWS).min(rows);
+            let insert = InlineChange::Insert {
+                table_id,
+                schema_version,
+                begin_snapshot,
+                row_ids: ids.clone().collect(),
+                batch: rows_of(ids),
+            };
+            transaction.inline(insert).await.unwrap();
+        }
+        transaction.commit().await.unwrap();
+    }
+    // One row in a thousand has ended.
+    let (mut transaction, end_snapshot) = begin(&catalog, "inlined_delete:1").await;
+    let ended = chunks
+        .iter()
+        .zip(0..)
+        .map(|(first, chunk)| (*first, 2 + chunk / COMMIT_CHUNKS));
+    let end = InlineChange::EndRows {
+        table_id,
+        rows: ended.collect(),
+        end_snapshot,
+    };
+    transaction.inline(end).await.unwrap();
+    transaction.commit().await.unwrap();
+    catalog.close().await.unwrap();
+    began
+}
+
+async fn flush(folder: &Path) -> Instant {
+    let catalog = open(folder).await;
+    let began = Instant::now();
+    let report = catalog.flush(&FlushOptions::default()).await.unwrap();
+    assert_eq!(report.tables.len(), 1);
+    catalog.close().await.unwrap();
+    began
+}
+
+fn write_parquet(folder: &Path, rows: u64) -> Instant {
+    let folder = folder.join("parquet");
+    std::fs::create_dir(&folder).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .build();
+    let file = std::fs::File::create(folder.join("rows.parquet")).unwrap();
+    let own = ["_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"];
+    let own = own.map(|name| Arc::new(Field::new(name, DataType::Int64, true)));
+    let fields: Vec<_> = columns().fields().iter().cloned().chain(own).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let began = Instant::now();
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).unwrap();
+    for first in (0..rows).step_by(16_384) {
+        let ids = first..(first + 16_384).min(rows);
+        let mut arrays = rows_of(ids.clone()).columns().to_vec();
+        let row_ids = Int64Array::from_iter_values(ids.clone().map(|id| i64::try_from(id).unwrap()));
+        let snapshots = ids.map(|id| i64::try_from(2 + id / CHUNK_ROWS / COMMIT_CHUNKS).unwrap());
+        arrays.push(Arc::new(row_ids));
+        arrays.push(Arc::new(Int64Array::from_iter_values(snapshots)));
+        writer
+            .write(&RecordBatch::try_new(Arc::clone(&schema), arrays).unwrap())
+            .unwrap();
+    }
+    writer.close().unwrap();
+    began
+}
