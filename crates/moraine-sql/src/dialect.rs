@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::expr_fn::substring;
 use datafusion::logical_expr::expr::{Cast, Placeholder};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
+};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use moraine_tables::ColumnType;
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as SqlDataType, ExactNumberInfo, TimezoneInfo,
@@ -160,6 +163,28 @@ pub(crate) fn parameter_index(id: &str) -> Option<usize> {
 pub(crate) struct UnknownOperands(pub(crate) Arc<Learned>);
 
 impl ExprPlanner for UnknownOperands {
+    // A `name` has its characters by position, from 0.
+    fn plan_field_access(
+        &self,
+        expr: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let is_name = match expr.expr.to_field(schema) {
+            Ok((_, field)) => matches!(SqlType::of_field(&field), Ok(SqlType::Name)),
+            Err(_) => false,
+        };
+        match expr.field_access {
+            GetFieldAccess::ListIndex { key } if is_name => {
+                let first = *key + lit(1_i64);
+                Ok(PlannerResult::Planned(substring(expr.expr, first, lit(1_i64))))
+            }
+            field_access => Ok(PlannerResult::Original(RawFieldAccessExpr {
+                field_access,
+                ..expr
+            })),
+        }
+    }
+
     fn plan_binary_op(
         &self,
         mut expr: RawBinaryExpr,

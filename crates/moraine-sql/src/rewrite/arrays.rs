@@ -171,6 +171,9 @@ pub(super) fn single(query: &Query) -> Option<Expr> {
     if !refers_outside(query) {
         return None;
     }
+    if let Some(array) = over_elements(query) {
+        return Some(call("only_element", vec![array]));
+    }
     let mut rows = query.clone();
     let first_only = matches!(
         &rows.limit_clause,
@@ -205,11 +208,22 @@ pub(super) fn single(query: &Query) -> Option<Expr> {
     Some(call(function, vec![Expr::Subquery(Box::new(rows))]))
 }
 
-/// Whether a subquery names a column of a table that is not in its own FROM.
+/// Whether a subquery names a column of a table that is not in its own FROM, or may do so with a name in its WHERE that
+/// says no table.
 fn refers_outside(query: &Query) -> bool {
     let mut names = Qualifiers::default();
     let _ = query.visit(&mut names);
-    names.used.iter().any(|used| !names.given.contains(used))
+    let unqualified = match query.body.as_ref() {
+        SetExpr::Select(select) => select.selection.as_ref().is_some_and(|condition| {
+            let plain = |expr: &Expr| match expr {
+                Expr::Identifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            };
+            sqlparser::ast::visit_expressions(condition, plain).is_break()
+        }),
+        _ => false,
+    };
+    unqualified || names.used.iter().any(|used| !names.given.contains(used))
 }
 
 #[derive(Default)]
@@ -288,7 +302,7 @@ fn over_elements(query: &Query) -> Option<Expr> {
     let ([from], [item]) = (select.from.as_slice(), select.projection.as_slice()) else {
         return None;
     };
-    if !from.joins.is_empty() || select.selection.is_some() || select.distinct.is_some() {
+    if !from.joins.is_empty() || select.distinct.is_some() {
         return None;
     }
     let TableFactor::UNNEST {
@@ -312,13 +326,21 @@ fn over_elements(query: &Query) -> Option<Expr> {
     if aggregates(&body) || aggregates(array) {
         return None;
     }
-    let lambda = Expr::Lambda(LambdaFunction {
-        params: OneOrManyWithParens::One(LambdaFunctionParameter {
-            name: Ident::with_quote('"', element.value.clone()),
-            data_type: None,
-        }),
-        body: Box::new(body),
-        syntax: LambdaSyntax::Arrow,
-    });
-    Some(call("array_transform", vec![array.clone(), lambda]))
+    let over = |function: &str, array: Expr, body: Expr| {
+        let lambda = Expr::Lambda(LambdaFunction {
+            params: OneOrManyWithParens::One(LambdaFunctionParameter {
+                name: Ident::with_quote('"', element.value.clone()),
+                data_type: None,
+            }),
+            body: Box::new(body),
+            syntax: LambdaSyntax::Arrow,
+        });
+        call(function, vec![array, lambda])
+    };
+    let kept = match &select.selection {
+        Some(condition) if aggregates(condition) => return None,
+        Some(condition) => over("array_filter", array.clone(), condition.clone()),
+        None => array.clone(),
+    };
+    Some(over("array_transform", kept, body))
 }

@@ -133,6 +133,42 @@ async fn rows_become_arrays_in_their_order() {
 }
 
 #[tokio::test]
+async fn a_subquery_that_refers_outside_has_one_value() {
+    for (text, expected) in [
+        (
+            "SELECT table_id, (SELECT max(path) FROM ducklake_data_file f WHERE f.table_id = t.table_id) FROM ducklake_table t ORDER BY 1",
+            vec!["1|f12.parquet", "2|~", "3|f14.parquet"],
+        ),
+        (
+            "SELECT (SELECT table_name FROM ducklake_table t WHERE t.table_id = f.table_id) FROM ducklake_data_file f WHERE data_file_id = 13",
+            vec!["users"],
+        ),
+        (
+            "SELECT (SELECT path FROM ducklake_data_file f WHERE f.table_id = t.table_id ORDER BY record_count DESC LIMIT 1) FROM ducklake_table t ORDER BY table_id",
+            vec!["f12.parquet", "~", "f14.parquet"],
+        ),
+        (
+            "SELECT (SELECT table_name FROM ducklake_table WHERE table_id = 1)",
+            vec!["events"],
+        ),
+        (
+            "SELECT ARRAY(SELECT o || '!' FROM unnest(string_to_array(path, '.')) o WHERE o <> 'parquet') FROM ducklake_data_file WHERE data_file_id = 10",
+            vec!["{f10!}"],
+        ),
+    ] {
+        assert_eq!(rows(text).await, expected, "{text}");
+    }
+    let error = Lake::filled()
+        .await
+        .ask("SELECT (SELECT path FROM ducklake_data_file f WHERE f.table_id = t.table_id) FROM ducklake_table t")
+        .await;
+    assert!(
+        matches!(&error, Err(moraine_sql::QueryError::Cardinality)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
 async fn series_are_rows() {
     assert_eq!(rows("SELECT * FROM generate_series(1, 3)").await, ["1", "2", "3"]);
     assert_eq!(
