@@ -21,6 +21,7 @@
 mod error;
 pub mod format;
 mod frame;
+mod import_marker;
 #[cfg(feature = "json")]
 mod json;
 mod nullable;
@@ -31,6 +32,7 @@ mod version;
 pub use error::{DecodeError, EncodeError};
 pub use format::format_value_has_unknown_fields;
 pub use frame::{ENCODING_VERSION, HEADER_BYTES, MAGIC, frame, unframe};
+pub use import_marker::ImportMarker;
 #[cfg(feature = "json")]
 pub use json::{JsonError, to_json};
 pub use nullable::Nullable;

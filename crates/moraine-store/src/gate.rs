@@ -1,5 +1,6 @@
 //! The format gate: whether the records of a store are ones that this version may read and write.
 
+use moraine_codec::ImportMarker;
 use moraine_codec::format::{CURRENT, Format, OLDEST_OPENABLE, format_value_has_unknown_fields};
 use moraine_codec::proto::FormatValue;
 use moraine_keys::{FormatKey, HeadKey, Key, Kind, MigrationKey, NameKey, SchemaKey, Subspace};
@@ -18,15 +19,21 @@ pub enum FormatState {
     Ready,
 }
 
-/// Checks, in this order: an unfinished migration, a newer format, an older format, an empty store, system records of
+/// Checks, in this order: an unfinished migration or import, a newer format, an older format, an empty store, system records of
 /// other software, and, where the format has a name directory, whether it is laid out as this version lays it out.
 ///
 /// # Errors
-/// [`OpenError::MidMigration`], [`OpenError::Newer`], [`OpenError::Older`], [`OpenError::Foreign`]; read errors.
+/// [`OpenError::MidMigration`], [`OpenError::MidImport`], [`OpenError::Newer`], [`OpenError::Older`], [`OpenError::Foreign`]; read errors.
 pub async fn check_format(read: &dyn Read) -> Result<FormatState, OpenError> {
     if let Some(bytes) = read.get(&MigrationKey.encode()).await? {
         let marker =
             moraine_codec::decode(&MigrationKey, &bytes).map_err(|error| foreign(&MigrationKey, &error))?;
+        if ImportMarker::is_import(&marker) {
+            let source = ImportMarker::from_value(&marker).map(|marker| marker.source);
+            return Err(OpenError::MidImport {
+                source_catalog: source.unwrap_or_else(|| "another catalog".to_owned()),
+            });
+        }
         return Err(OpenError::MidMigration {
             url: UNNAMED.to_owned(),
             from: marker.from_format,

@@ -29,8 +29,8 @@ pub use gate::{FormatState, check_format};
 pub use location::StoreUrl;
 pub use memory::MemoryStore;
 pub use open::{
-    OpenError, OpenOptions, ReadPoint, list_stores, open, open_read_only, open_reader, open_reader_ungated,
-    open_ungated,
+    OpenError, OpenOptions, ReadPoint, list_stores, open, open_foreign_reader, open_read_only, open_reader,
+    open_reader_ungated, open_ungated,
 };
 pub use pending::Pending;
 pub use read::{Read, ReadExt, RecordScan, Scan, collect};

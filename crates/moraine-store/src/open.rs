@@ -19,7 +19,7 @@ use crate::observed::ObservedStore;
 use crate::slate::guard::{Failure, Guard};
 use crate::slate::read_only::Point;
 use crate::slate::{ReadOnlyStore, SlateReader, SlateStore};
-use crate::{ReadError, Store, error::with_sources};
+use crate::{Read, ReadError, Store, error::with_sources};
 
 /// Names shown of what lies where a store was expected.
 const NAMES_SHOWN_MAX: usize = 3;
@@ -33,6 +33,8 @@ const MANIFEST_WRITTEN_FIRST: &str = "version already exists";
 pub struct OpenOptions {
     /// Whether a store that is not there is created. Default: no.
     pub create: bool,
+    /// Whether a store whose import was interrupted is opened, for who resumes it. Default: no.
+    pub resume_import: bool,
     /// The longest time each step of opening may take. Default: 30 s.
     pub open_timeout: Duration,
     /// The longest time a read, a commit or a close may take. A commit that takes longer is
@@ -47,6 +49,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         OpenOptions {
             create: false,
+            resume_import: false,
             open_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             expected_writer_epoch: None,
@@ -154,6 +157,15 @@ pub enum OpenError {
         from: u64,
         /// The format migrated to.
         to: u64,
+    },
+    /// A lake was being imported here, and the import has not been finished.
+    #[error(
+        "an import of {source_catalog} into this store was interrupted; run the same `moraine import` again to resume it, \
+         or with --restart to begin it anew"
+    )]
+    MidImport {
+        /// The catalog that was being imported, in words.
+        source_catalog: String,
     },
     /// Another process opened the store at the same moment and has it now.
     #[error("another process has taken over {url}; stop it first, or try again")]
@@ -282,6 +294,23 @@ impl ReadOnlyStore {
     }
 }
 
+/// Opens a SlateDB database that another program wrote, for reading only, whatever its records are: the format gate is not
+/// asked. Keys and values are that program's.
+///
+/// # Errors
+/// See [`OpenError`].
+pub async fn open_foreign_reader(
+    url: &StoreUrl,
+    options: &OpenOptions,
+) -> Result<Arc<SlateReader>, OpenError> {
+    let place = Place::at(url, false)?;
+    if matches!(place.probe(options).await?, Found::Nothing) {
+        return Err(OpenError::not_found(url));
+    }
+    let opened = SlateReader::start_foreign(&place.question, options).await;
+    opened.map(Arc::new).map_err(|failure| place.refused(failure))
+}
+
 impl SlateStore {
     /// [`open`] on an object store of the caller's, below `prefix`; for embedders that bring their own, and for tests
     /// that make one fail.
@@ -384,7 +413,7 @@ impl Place {
             .await
             .map_err(|failure| self.refused(failure))?;
         // Somebody may have written between the look and the takeover.
-        if let Err(error) = check_taken(&store).await {
+        if let Err(error) = check_taken(&store, options).await {
             close_quietly(store.close()).await;
             return Err(self.taken_over(error));
         }
@@ -492,8 +521,8 @@ impl Place {
     /// Looks at an existing database without writing: its extractor, then the format gate.
     async fn look(&self, options: &OpenOptions) -> Result<SlateReader, OpenError> {
         let reader = self.look_ungated(options).await?;
-        match check_format(&reader).await {
-            Ok(_) => Ok(reader),
+        match check_openable(&reader, options).await {
+            Ok(()) => Ok(reader),
             Err(error) => {
                 close_quietly(reader.close()).await;
                 Err(self.named(error))
@@ -579,9 +608,16 @@ impl Place {
 }
 
 /// The format gate on a store that has been taken over.
-async fn check_taken(store: &SlateStore) -> Result<(), OpenError> {
-    check_format(store.view()?.as_ref()).await?;
-    Ok(())
+async fn check_taken(store: &SlateStore, options: &OpenOptions) -> Result<(), OpenError> {
+    check_openable(store.view()?.as_ref(), options).await
+}
+
+/// The format gate, and what passes it only because it was asked for.
+async fn check_openable(read: &dyn Read, options: &OpenOptions) -> Result<(), OpenError> {
+    match check_format(read).await {
+        Err(OpenError::MidImport { .. }) if options.resume_import => Ok(()),
+        checked => checked.map(|_| ()),
+    }
 }
 
 /// What lies at a place.

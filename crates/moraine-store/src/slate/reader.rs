@@ -26,6 +26,22 @@ pub struct SlateReader {
 
 impl SlateReader {
     pub(crate) async fn start(location: &Location, options: &OpenOptions) -> Result<SlateReader, Failure> {
+        SlateReader::start_with(location, options, true).await
+    }
+
+    /// Opens a database that another program wrote, which has no segments.
+    pub(crate) async fn start_foreign(
+        location: &Location,
+        options: &OpenOptions,
+    ) -> Result<SlateReader, Failure> {
+        SlateReader::start_with(location, options, false).await
+    }
+
+    async fn start_with(
+        location: &Location,
+        options: &OpenOptions,
+        segmented: bool,
+    ) -> Result<SlateReader, Failure> {
         let observed = ObservedStore::new(Arc::clone(&location.store));
         let seen = observed.observations();
         let opening = Guard {
@@ -33,8 +49,11 @@ impl SlateReader {
             seen: Arc::clone(&seen),
         };
         let (cache, handle) = settings::cache();
-        let builder = DbReader::builder(location.prefix.clone(), Arc::new(observed))
-            .with_segment_extractor(Arc::new(settings::SubspaceExtractor))
+        let mut builder = DbReader::builder(location.prefix.clone(), Arc::new(observed));
+        if segmented {
+            builder = builder.with_segment_extractor(Arc::new(settings::SubspaceExtractor));
+        }
+        let builder = builder
             .with_reader_mode(DbReaderMode::FollowLatest)
             .with_options(settings::reader())
             .with_db_cache(cache, handle);
@@ -53,6 +72,12 @@ impl SlateReader {
     /// The newest manifest this handle knows.
     pub(crate) fn manifest(&self) -> VersionedManifest {
         self.reader.manifest()
+    }
+
+    /// Gets, plus records returned by scans, since the store was opened.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// Stops following the writer.
