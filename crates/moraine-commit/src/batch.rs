@@ -105,6 +105,18 @@ pub(crate) async fn finish(
     Ok(staging.writes().clone())
 }
 
+/// Completes records that make no commit of their own, on top of nothing: adds the column counters and the directories that
+/// follow from them.
+pub(crate) async fn complete_records(
+    mut staging: Staging,
+    staged: &Staged,
+) -> Result<WriteSet, CommitFailure> {
+    let touched = touched(&staging).await?;
+    raise_column_counters(&mut staging, staged, &touched).await?;
+    write_directories(&mut staging, &touched, format::CURRENT);
+    Ok(staging.writes().clone())
+}
+
 /// Goes through the writes once and reads what was there before, where something follows from it.
 async fn touched(staging: &Staging) -> Result<Touched, CommitFailure> {
     let mut touched = Touched::default();

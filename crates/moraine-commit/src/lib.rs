@@ -73,6 +73,7 @@
 //! ```
 
 mod batch;
+pub mod bulk;
 mod catalog;
 mod change;
 mod changes_made;

@@ -435,6 +435,11 @@ impl CatalogTransaction {
         .await
     }
 
+    /// What is staged, taken out of the transaction, which ends.
+    pub(crate) fn into_staged(self) -> (Staging, Staged) {
+        (self.staging, self.staged)
+    }
+
     /// This transaction is at work: others go on waiting for it. One that was overtaken goes on all the same; its commit
     /// finds out whether anybody has come first.
     fn keep_slot(&self) {

@@ -11,6 +11,7 @@
 //!   type DuckLake declared, and only if it comes back as it went in ([`text`]).
 
 mod cell;
+mod dump;
 mod error;
 mod filter;
 mod inlined;
@@ -24,13 +25,14 @@ mod schema;
 mod statements;
 mod value;
 
+pub use dump::{RowDump, dump};
 pub use error::TableError;
 pub use filter::{CompareOp, Comparison, Filter};
-pub use inlined::DOOR_TYPE_METADATA_KEY;
+pub use inlined::{DOOR_TYPE_METADATA_KEY, door_type, inlined_schema};
 pub use moraine_inline::text;
 pub use relation::Relation;
 pub use row::{Row, RowAddress};
 pub use scan::{RowScan, SCAN_BATCH_ROWS};
 pub use schema::{Column, RelationSchema, fixed_schema};
-pub use statements::{create, delete, describe, drop, insert, list, scan, update};
+pub use statements::{create, delete, describe, drop, insert, insert_borrowed, list, scan, update};
 pub use value::{ColumnType, Numeric, Value};

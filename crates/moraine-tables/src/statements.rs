@@ -193,12 +193,24 @@ pub async fn insert(
     relation: Relation,
     rows: Vec<Vec<Value>>,
 ) -> Result<u64, TableError> {
+    insert_borrowed(tx, relation, &rows).await
+}
+
+/// [`insert`] for who needs the rows afterwards.
+///
+/// # Errors
+/// As [`insert`].
+pub async fn insert_borrowed(
+    tx: &mut CatalogTransaction,
+    relation: Relation,
+    rows: &[Vec<Value>],
+) -> Result<u64, TableError> {
     let schema = existing(tx, relation).await?;
-    for row in &rows {
+    for row in rows {
         check_row(relation, &schema, row)?;
     }
     let savepoint = tx.savepoint();
-    let outcome = insert_rows(tx, relation, &schema, &rows).await;
+    let outcome = insert_rows(tx, relation, &schema, rows).await;
     if outcome.is_err() {
         tx.rollback_to(savepoint);
     }

@@ -290,3 +290,23 @@ fn own_unit(unit: ArrowUnit) -> TimeUnit {
         ArrowUnit::Nanosecond => TimeUnit::Nanosecond,
     }
 }
+
+/// The type that DuckLake's Postgres catalog declares for an inlined column of this DuckLake type.
+#[must_use]
+pub fn door_type(ducklake_type: &str) -> ColumnType {
+    // Nested values travel as their text, and so does what has no form of its own.
+    Form::declared(ducklake_type).map_or(ColumnType::Text, Form::door)
+}
+
+/// The columns under which an inlined table keeps its rows, each given by its name, its DuckLake type where that is known,
+/// and its type at the door.
+#[must_use]
+pub fn inlined_schema<'a>(
+    columns: impl IntoIterator<Item = (&'a str, Option<&'a str>, ColumnType)>,
+) -> arrow_schema::SchemaRef {
+    let fields: Vec<Field> = columns
+        .into_iter()
+        .map(|(name, ducklake_type, door)| Form::choose(ducklake_type, door).field(name))
+        .collect();
+    std::sync::Arc::new(arrow_schema::Schema::new(fields))
+}

@@ -9,5 +9,5 @@ pub(crate) mod file_deletes;
 mod form;
 pub(crate) mod tables;
 
-pub use form::DOOR_TYPE_METADATA_KEY;
 pub(crate) use form::Form;
+pub use form::{DOOR_TYPE_METADATA_KEY, door_type, inlined_schema};
