@@ -82,6 +82,25 @@ pub(crate) enum Command {
     /// Entries are not kept up to date here, so while a table has such an index its rows cannot change. Opens the lake as its
     /// one writer; where a server has it open, it says so and does nothing.
     DropIndex(DropIndexArguments),
+
+    /// Bring a lake in from another catalog: PostgreSQL, a SQLite file, a DuckDB file, or a RockLake store
+    ///
+    /// Copies the catalog, history, ids and times as they are; the data files stay where they are. The lake must not be there
+    /// yet. Until the import is done every reader and writer refuses the store; when it was interrupted, the same command
+    /// resumes it. A catalog that is broken is reported with table and row, and imported only with --repair. Catalogs of
+    /// other versions of the DuckLake specification than 1.0 are refused.
+    Import(ImportArguments),
+
+    /// Take a lake out to another catalog: PostgreSQL, a SQLite file or a DuckDB file
+    ///
+    /// Copies the catalog in one transaction, history, ids and times as they are; the data files stay where they are. Reads
+    /// only: a server that runs on the lake goes on undisturbed, and commits meanwhile are not exported.
+    Export(ExportArguments),
+
+    /// Compare a lake with another catalog, table by table: the numbers of rows, and sums over the hashes of the rows
+    ///
+    /// Exit status 0 only when all tables are the same.
+    Verify(VerifyArguments),
 }
 
 /// What can be done with checkpoints.
@@ -318,6 +337,102 @@ pub(crate) struct DropIndexArguments {
     /// Do not ask whether a server has the lake open, and shut it out if one has
     #[arg(long)]
     pub(crate) take_over: bool,
+}
+
+const CATALOG_HELP: &str = "The other catalog, as an ATTACH names it: postgres:dbname=lake host=localhost, \
+    postgres://user@host/lake, sqlite:meta.sqlite, duckdb:meta.ducklake (read and written by the DuckDB that is found; \
+    MORAINE_DUCKDB names one), or rocklake:s3://bucket/prefix (import only); a file alone is told by what it holds";
+
+/// Which lake below a URL is meant.
+#[derive(Debug, Args)]
+pub(crate) struct LakeChoice {
+    /// The database name of the lake, as clients attach to it
+    /// [default: lake for an import, else the one lake that is there]
+    #[arg(long, value_name = "NAME", value_parser = database_name)]
+    pub(crate) database: Option<String>,
+
+    /// The schema of the lake in that database, what an ATTACH calls METADATA_SCHEMA [default: public]
+    #[arg(long, value_name = "NAME", value_parser = database_name)]
+    pub(crate) schema: Option<String>,
+}
+
+/// Arguments of `moraine import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    #[arg(value_name = "URL", help = "Where the lakes are, as for `moraine serve`", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    #[arg(long, value_name = "CATALOG", help = CATALOG_HELP)]
+    pub(crate) from: String,
+
+    /// The schema that the other catalog's tables are in [default: public, or main in a DuckDB file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from_schema: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lake: LakeChoice,
+
+    /// Record this as the lake's data path, instead of the one it has
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data_path: Option<String>,
+
+    /// Import what is broken as far as it goes, and say what was repaired
+    #[arg(long)]
+    pub(crate) repair: bool,
+
+    /// Remove what an interrupted import left, and begin anew
+    #[arg(long)]
+    pub(crate) restart: bool,
+
+    /// Compare both sides afterwards, as `moraine verify` does
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// Arguments of `moraine export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    #[arg(value_name = "URL", help = "The lake's URL, or a place with one lake below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    #[arg(long, value_name = "CATALOG", help = CATALOG_HELP)]
+    pub(crate) to: String,
+
+    /// The schema of the other catalog that the tables are made in [default: public, or main in a DuckDB file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) to_schema: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lake: LakeChoice,
+
+    /// Record this as the data path in the other catalog, instead of the one the lake has
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data_path: Option<String>,
+
+    /// Compare both sides afterwards, as `moraine verify` does
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// Arguments of `moraine verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    #[arg(value_name = "URL", help = "The lake's URL, or a place with one lake below it", long_help = URL_HELP)]
+    pub(crate) url: StoreUrl,
+
+    #[arg(long, value_name = "CATALOG", help = CATALOG_HELP)]
+    pub(crate) against: String,
+
+    /// The schema that the other catalog's tables are in [default: public, or main in a DuckDB file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) against_schema: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) lake: LakeChoice,
+
+    /// Do not compare the data paths that are recorded
+    #[arg(long)]
+    pub(crate) ignore_data_path: bool,
 }
 
 fn filter(text: &str) -> Result<EnvFilter, String> {

@@ -9,6 +9,7 @@ mod drop_index;
 mod flush;
 mod info;
 mod inspect;
+mod lakes;
 mod migrate;
 mod places;
 mod report;
@@ -51,6 +52,9 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             Command::Inspect(options) => inspect::run(options).await?,
             Command::Checkpoint(command) => checkpoint::run(command).await?,
             Command::DropIndex(options) => drop_index::run(options).await?,
+            Command::Import(options) => lakes::run_import(options).await?,
+            Command::Export(options) => lakes::run_export(options).await?,
+            Command::Verify(options) => lakes::run_verify(options).await?,
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -257,7 +257,8 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
     table
 }
 
-fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+/// Sets the columns in `columns` flush right.
+pub(crate) fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     for index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);

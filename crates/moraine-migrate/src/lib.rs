@@ -4,4 +4,13 @@
 //! written becomes the same store of today's. Import, export and their verification have modules of their own beside it.
 //! The wire and SQL text are not known here, and neither is how a store is served.
 
+mod column_types;
+pub mod export;
+pub mod import;
+mod inlined_tables;
+pub mod lake;
+mod progress;
 pub mod units;
+pub mod verify;
+
+pub use progress::{Progress, Silent};

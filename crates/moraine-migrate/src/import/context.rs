@@ -1,0 +1,224 @@
+//! What the parts of an import share: where rows come from and go to, what is known of the whole lake, and how rows are
+//! staged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use moraine_commit::bulk::{BulkLoad, Changelog};
+use moraine_commit::{CatalogTransaction, StageError};
+use moraine_keys::{
+    ColumnKey, DataFileKey, DeleteFileKey, Kind, MacroKey, PartitionKey, SchemaKey, SortKey, TableKey,
+    ViewKey,
+};
+use moraine_tables::{Relation, TableError, Value, fixed_schema, insert_borrowed};
+
+use crate::import::error::ImportError;
+use crate::import::rules::number;
+use crate::import::stream::{Checks, KeyedStream, shown};
+use crate::lake::{Query, Source};
+use crate::progress::Progress;
+
+/// What is known of the rows of a table in files and inlined.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowCounts {
+    /// The greatest row id there is.
+    pub(crate) row_id_max: Option<u64>,
+    /// Rows of its live data files.
+    pub(crate) records: u64,
+    /// Bytes of its live data files.
+    pub(crate) bytes: u64,
+}
+
+/// What the parts of an import share.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) load: BulkLoad,
+    pub(crate) checks: Checks,
+    pub(crate) changelog: Changelog,
+    /// Tables whose statistics the snapshots of the changelog have written, by snapshot.
+    pub(crate) touched: BTreeSet<(u64, u64)>,
+    /// The ids of all snapshots.
+    pub(crate) snapshots: BTreeSet<u64>,
+    /// The ids of all schemas, and of all tables, that any snapshot sees.
+    pub(crate) schemas: BTreeSet<u64>,
+    pub(crate) tables: BTreeSet<u64>,
+    pub(crate) catalog_id_max: u64,
+    pub(crate) file_id_max: Option<u64>,
+    pub(crate) row_counts: BTreeMap<u64, RowCounts>,
+    pub(crate) progress: &'a dyn Progress,
+    /// Rows imported, by table.
+    pub(crate) rows: BTreeMap<String, u64>,
+}
+
+impl Context<'_> {
+    /// The rows of a query, grouped by the columns it is sorted by.
+    pub(crate) async fn stream(&self, relation: Relation, query: &Query) -> Result<KeyedStream, ImportError> {
+        Ok(KeyedStream::open(self.source, relation, query).await?)
+    }
+
+    /// Stages rows; those that the rules of the catalog refuse are noted and left out.
+    pub(crate) async fn stage(
+        &mut self,
+        tx: &mut CatalogTransaction,
+        relation: Relation,
+        rows: &[Vec<Value>],
+    ) -> Result<(), ImportError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.progress.rows(rows.len() as u64);
+        let mut staged = rows.len() as u64;
+        match insert_borrowed(tx, relation, rows).await {
+            Ok(_) => {}
+            Err(error) if is_about_rows(&error) => {
+                staged = 0;
+                for row in rows {
+                    match insert_borrowed(tx, relation, std::slice::from_ref(row)).await {
+                        Ok(_) => staged += 1,
+                        Err(error) if is_about_rows(&error) => {
+                            self.checks
+                                .leave_out(relation, shown(relation, row), error.to_string());
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        *self.rows.entry(relation.name()).or_default() += staged;
+        Ok(())
+    }
+
+    /// Adds everything staged to the store.
+    pub(crate) async fn add(&mut self, tx: CatalogTransaction) -> Result<(), ImportError> {
+        let writes = tx.into_bulk_writes().await?;
+        Ok(self.load.add(&writes).await?)
+    }
+
+    /// Notes the ids and the snapshots of rows with versions.
+    pub(crate) fn note(&mut self, relation: Relation, rows: &[Vec<Value>]) {
+        let Some((id, begin, end)) = version_columns(relation) else {
+            return;
+        };
+        let is_file = matches!(relation, Relation::DataFile | Relation::DeleteFile);
+        for row in rows {
+            if let Some(id) = number(row, id) {
+                if is_file {
+                    self.file_id_max = self.file_id_max.max(Some(id));
+                } else if relation != Relation::Column {
+                    self.catalog_id_max = self.catalog_id_max.max(id);
+                }
+            }
+            for snapshot in [number(row, begin), number(row, end)].into_iter().flatten() {
+                if !self.changelog.covers(snapshot) {
+                    continue;
+                }
+                if let Some(key) = current_key(relation, row) {
+                    self.changelog.note(snapshot, key);
+                }
+                if is_file && let Some(table_id) = number(row, 1) {
+                    self.touched.insert((snapshot, table_id));
+                }
+            }
+        }
+    }
+
+    /// Leaves out rows whose `column` names something that is not there.
+    pub(crate) fn retain_known(
+        &mut self,
+        relation: Relation,
+        rows: &mut Vec<Vec<Value>>,
+        column: usize,
+        of: Relation,
+    ) {
+        let known = if of == Relation::Schema {
+            &self.schemas
+        } else {
+            &self.tables
+        };
+        let checks = &mut self.checks;
+        rows.retain(|row| {
+            let id = number(row, column);
+            let is_known = id.is_some_and(|id| known.contains(&id));
+            if !is_known {
+                let detail = format!(
+                    "it belongs to {} {}, of which {of} has no row",
+                    if of == Relation::Schema { "schema" } else { "table" },
+                    id.unwrap_or_default()
+                );
+                checks.leave_out(relation, shown(relation, row), detail);
+            }
+            is_known
+        });
+    }
+}
+
+/// Whether an error is about the rows that were given, rather than about the store.
+pub(crate) fn is_about_rows(error: &TableError) -> bool {
+    match error {
+        TableError::Read(_) | TableError::Missing { .. } | TableError::Corrupt { .. } => false,
+        TableError::Stage(error) => !matches!(
+            error,
+            StageError::Read(_) | StageError::SlotBusy { .. } | StageError::NoLake | StageError::Limit { .. }
+        ),
+        _ => true,
+    }
+}
+
+/// Where a relation's id, `begin_snapshot` and `end_snapshot` are.
+fn version_columns(relation: Relation) -> Option<(usize, usize, usize)> {
+    let schema = fixed_schema(relation)?;
+    let id = match relation {
+        Relation::Macro => 1,
+        Relation::Schema
+        | Relation::Table
+        | Relation::View
+        | Relation::Column
+        | Relation::PartitionInfo
+        | Relation::SortInfo
+        | Relation::DataFile
+        | Relation::DeleteFile => 0,
+        _ => return None,
+    };
+    Some((
+        id,
+        schema.position("begin_snapshot")?,
+        schema.position("end_snapshot")?,
+    ))
+}
+
+/// The key of the current record that a row is, or was, a version of.
+fn current_key(relation: Relation, row: &[Value]) -> Option<bytes::Bytes> {
+    let id = |column| number(row, column);
+    Some(match relation {
+        Relation::Schema => SchemaKey { schema_id: id(0)? }.encode(),
+        Relation::Table => TableKey { table_id: id(0)? }.encode(),
+        Relation::View => ViewKey { view_id: id(0)? }.encode(),
+        Relation::Macro => MacroKey { macro_id: id(1)? }.encode(),
+        Relation::Column => ColumnKey {
+            table_id: id(3)?,
+            column_id: id(0)?,
+        }
+        .encode(),
+        Relation::PartitionInfo => PartitionKey {
+            table_id: id(1)?,
+            partition_id: id(0)?,
+        }
+        .encode(),
+        Relation::SortInfo => SortKey {
+            table_id: id(1)?,
+            sort_id: id(0)?,
+        }
+        .encode(),
+        Relation::DataFile => DataFileKey {
+            table_id: id(1)?,
+            data_file_id: id(0)?,
+        }
+        .encode(),
+        Relation::DeleteFile => DeleteFileKey {
+            table_id: id(1)?,
+            delete_file_id: id(0)?,
+        }
+        .encode(),
+        _ => return None,
+    })
+}

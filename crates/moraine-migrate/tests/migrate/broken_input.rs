@@ -1,0 +1,247 @@
+//! A catalog that is broken is reported with table and row, leaves nothing, and is imported only where a repair is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use moraine_migrate::import::{ImportError, ImportOptions};
+use moraine_store::MemoryStore;
+
+use crate::support::{export_to, import_from, lake, records, sqlite};
+
+/// Breaks a whole catalog with SQL: what is found then, and that a repair makes a lake.
+async fn broken(sql: &str, expected: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lake.sqlite");
+    let (_, catalog) = lake().await;
+    export_to(&catalog, &sqlite(&path)).await;
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch(sql).unwrap();
+    drop(file);
+    let store = Arc::new(MemoryStore::new());
+    let refused = import_from(&sqlite(&path), &store, &ImportOptions::default()).await;
+    let Err(ImportError::Broken { problems, .. }) = refused else {
+        panic!("{sql}: {refused:?}");
+    };
+    for (table, words) in expected {
+        let is_told = problems
+            .found
+            .iter()
+            .any(|problem| problem.table == *table && problem.to_string().contains(words));
+        assert!(is_told, "{sql}: {table}: {words} is not in\n{problems}");
+    }
+    assert_eq!(records(&store).await, BTreeMap::new(), "{sql}");
+    let options = ImportOptions {
+        repair: true,
+        ..ImportOptions::default()
+    };
+    let report = import_from(&sqlite(&path), &store, &options).await.unwrap();
+    assert_eq!(report.problems.total, problems.total, "{sql}");
+    assert!(!records(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn ids_that_are_given_twice() {
+    broken(
+        "CREATE TABLE twice AS SELECT * FROM ducklake_snapshot; INSERT INTO twice SELECT * FROM twice WHERE snapshot_id = 3; \
+         DROP TABLE ducklake_snapshot; ALTER TABLE twice RENAME TO ducklake_snapshot",
+        &[("ducklake_snapshot", "snapshot_id 3")],
+    )
+    .await;
+    broken(
+        "INSERT INTO ducklake_table SELECT * FROM ducklake_table; INSERT INTO ducklake_table_stats VALUES (1, 0, 20, 0)",
+        &[("ducklake_table", "table_id 1"), ("ducklake_table_stats", "table_id 1")],
+    )
+    .await;
+    broken(
+        "INSERT INTO ducklake_inlined_data_1_2 SELECT * FROM ducklake_inlined_data_1_2 WHERE row_id = 10",
+        &[("ducklake_inlined_data_1_2", "row_id 10")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn counters_that_are_missing_or_behind() {
+    broken(
+        "UPDATE ducklake_snapshot SET next_file_id = NULL, next_catalog_id = 2 WHERE snapshot_id = 6",
+        &[
+            ("ducklake_snapshot", "next_file_id is NULL"),
+            ("ducklake_snapshot", "next_catalog_id is 2, but id 6 is taken"),
+        ],
+    )
+    .await;
+    broken(
+        "DELETE FROM ducklake_table_stats",
+        &[("ducklake_table_stats", "table_id 1")],
+    )
+    .await;
+    broken(
+        "UPDATE ducklake_table_stats SET next_row_id = 4",
+        &[("ducklake_table_stats", "next_row_id is 4, but row id 13 is taken")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn references_to_nothing() {
+    for (sql, table, words) in [
+        (
+            "UPDATE ducklake_table SET schema_id = 77",
+            "ducklake_table",
+            "schema 77",
+        ),
+        (
+            "UPDATE ducklake_view SET schema_id = 77",
+            "ducklake_view",
+            "schema 77",
+        ),
+        (
+            "UPDATE ducklake_column SET table_id = 8 WHERE column_id = 1",
+            "ducklake_column",
+            "table 8",
+        ),
+        (
+            "UPDATE ducklake_delete_file SET data_file_id = 8",
+            "ducklake_delete_file",
+            "data file 8",
+        ),
+        (
+            "UPDATE ducklake_file_partition_value SET data_file_id = 8",
+            "ducklake_file_partition_value",
+            "data_file_id 8",
+        ),
+        (
+            "UPDATE ducklake_macro_parameters SET impl_id = 4",
+            "ducklake_macro_parameters",
+            "impl_id 4",
+        ),
+        (
+            "DELETE FROM ducklake_macro_impl",
+            "ducklake_macro_parameters",
+            "impl_id 0",
+        ),
+        (
+            "DELETE FROM ducklake_column_mapping",
+            "ducklake_name_mapping",
+            "mapping_id 2",
+        ),
+    ] {
+        broken(sql, &[(table, words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn snapshots_and_inlined_tables_that_are_not_there() {
+    for (sql, table, words) in [
+        (
+            "DELETE FROM ducklake_snapshot_changes WHERE snapshot_id = 2",
+            "ducklake_snapshot_changes",
+            "snapshot_id 2",
+        ),
+        (
+            "DELETE FROM ducklake_snapshot WHERE snapshot_id = 2",
+            "ducklake_snapshot_changes",
+            "snapshot_id 2",
+        ),
+        (
+            "UPDATE ducklake_data_file SET begin_snapshot = 50 WHERE data_file_id = 0",
+            "ducklake_data_file",
+            "after the newest",
+        ),
+        (
+            "DROP TABLE ducklake_inlined_data_1_2",
+            "ducklake_inlined_data_tables",
+            "which is not there",
+        ),
+        (
+            "DELETE FROM ducklake_inlined_data_tables",
+            "ducklake_inlined_data_1_2",
+            "does not list it",
+        ),
+    ] {
+        broken(sql, &[(table, words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn values_that_cannot_be() {
+    for (sql, table, words) in [
+        (
+            "UPDATE ducklake_view SET view_name = NULL",
+            "ducklake_view",
+            "view_name is NULL",
+        ),
+        (
+            "UPDATE ducklake_data_file SET path = NULL WHERE data_file_id = 0",
+            "ducklake_data_file",
+            "path is NULL",
+        ),
+        (
+            "UPDATE ducklake_column SET column_order = 'first'",
+            "ducklake_column",
+            "column_order: 'first' is not a bigint",
+        ),
+        (
+            "UPDATE ducklake_snapshot SET snapshot_time = 'noon' WHERE snapshot_id = 2",
+            "ducklake_snapshot",
+            "snapshot_time: 'noon'",
+        ),
+        (
+            "UPDATE ducklake_table SET begin_snapshot = -1",
+            "ducklake_table",
+            "begin_snapshot",
+        ),
+        (
+            "UPDATE ducklake_inlined_data_1_2 SET a = 'x' WHERE row_id = 10",
+            "ducklake_inlined_data_1_2",
+            "a: 'x' is not",
+        ),
+        (
+            "UPDATE ducklake_inlined_data_1_2 SET end_snapshot = 3 WHERE row_id = 10",
+            "ducklake_inlined_data_1_2",
+            "row_id 10",
+        ),
+        (
+            "ALTER TABLE ducklake_table ADD COLUMN colour VARCHAR",
+            "ducklake_table",
+            "no column colour",
+        ),
+        (
+            "CREATE TABLE ducklake_weather(a BIGINT)",
+            "ducklake_weather",
+            "no such table",
+        ),
+    ] {
+        broken(sql, &[(table, words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn other_versions_of_the_specification_are_refused_by_name() {
+    for (version, words) in [
+        ("'0.1'", "AUTOMATIC_MIGRATION"),
+        ("'0.3'", "AUTOMATIC_MIGRATION"),
+        ("'0.4'", "AUTOMATIC_MIGRATION"),
+        ("'1.1'", "version 1.1"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lake.sqlite");
+        let (_, catalog) = lake().await;
+        export_to(&catalog, &sqlite(&path)).await;
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch(&format!(
+            "UPDATE ducklake_metadata SET value = {version} WHERE key = 'version'"
+        ))
+        .unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let options = ImportOptions {
+            repair: true,
+            ..ImportOptions::default()
+        };
+        let refused = import_from(&sqlite(&path), &store, &options)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(words), "{refused}");
+        assert_eq!(records(&store).await, BTreeMap::new());
+    }
+}
