@@ -12,8 +12,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    Attributes, CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
 
 /// What an [`ObservedStore`] has seen; shared by its clones.
@@ -112,11 +112,16 @@ impl ObjectStore for ObservedStore {
         location: &Path,
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.seen.note(
-            "PUT",
-            Some(location),
-            self.inner.put_multipart_opts(location, opts).await,
-        )
+        let bare = PutMultipartOptions {
+            attributes: Attributes::default(),
+            ..opts.clone()
+        };
+        let mut begun = self.inner.put_multipart_opts(location, opts).await;
+        // A file system keeps no attributes, and refuses large objects that have some rather than leave them out.
+        if let Err(Error::NotImplemented { .. }) = begun {
+            begun = self.inner.put_multipart_opts(location, bare).await;
+        }
+        self.seen.note("PUT", Some(location), begun)
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -181,5 +186,34 @@ impl ObjectStore for ObservedStore {
             Some(from),
             self.inner.rename_opts(from, to, options).await,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::local::LocalFileSystem;
+    use object_store::path::Path;
+    use object_store::{Attribute, Attributes, ObjectStore, PutMultipartOptions};
+
+    use super::ObservedStore;
+
+    #[tokio::test]
+    async fn a_large_object_with_attributes_goes_to_a_file_system_without_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let local = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+        let observed = ObservedStore::new(Arc::new(local));
+        let options = PutMultipartOptions {
+            attributes: Attributes::from_iter([(Attribute::ContentType, "application/octet-stream")]),
+            ..PutMultipartOptions::default()
+        };
+        let mut upload = observed
+            .put_multipart_opts(&Path::from("large"), options)
+            .await
+            .unwrap();
+        upload.put_part(vec![7; 1024].into()).await.unwrap();
+        upload.complete().await.unwrap();
+        assert_eq!(std::fs::read(folder.path().join("large")).unwrap(), [7; 1024]);
     }
 }
