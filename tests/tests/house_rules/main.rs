@@ -6,6 +6,7 @@
 
 mod crate_graph;
 mod documents;
+mod migration_steps;
 mod public_types;
 mod rust_source;
 mod sizes;
