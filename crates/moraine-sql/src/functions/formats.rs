@@ -119,36 +119,23 @@ fn ordinal(number: i64) -> &'static str {
     }
 }
 
-fn written(micros: i64, pattern: &str, fill: bool) -> Result<String, QueryError> {
-    let days = micros.div_euclid(MICROS_PER_DAY);
-    let of_day = micros.rem_euclid(MICROS_PER_DAY);
-    let (hour, minute) = (of_day / 3_600_000_000, of_day / 60_000_000 % 60);
-    let (second, fraction) = (of_day / 1_000_000 % 60, of_day % 1_000_000);
-    let (year, month, day) = civil_from_days(days);
-    let shown = if year > 0 { year } else { 1 - year };
-    let digits = |value: i64, width: usize| match fill {
+fn digits(value: i64, width: usize, fill: bool) -> String {
+    match fill {
         true => value.to_string(),
         false => format!("{value:0width$}"),
-    };
-    let name = |name: &str| match fill {
-        true => name.to_owned(),
-        false => format!("{name:<9}"),
-    };
-    let month_name = MONTHS
-        .get(usize::try_from(month - 1).unwrap_or_default())
-        .copied()
-        .unwrap_or_default();
-    let day_name = DAYS
-        .get(usize::try_from(weekday(days)).unwrap_or_default())
-        .copied()
-        .unwrap_or_default();
-    let short = |name: &str| name.chars().take(3).collect::<String>();
+    }
+}
+
+/// A pattern of the time of day; `None` for any other.
+fn of_clock(of_day: i64, pattern: &str, fill: bool) -> Option<String> {
+    let (hour, minute) = (of_day / 3_600_000_000, of_day / 60_000_000 % 60);
+    let (second, fraction) = (of_day / 1_000_000 % 60, of_day % 1_000_000);
     let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
-    Ok(match pattern {
-        "HH24" => digits(hour, 2),
-        "HH12" | "HH" => digits(twelve, 2),
-        "MI" => digits(minute, 2),
-        "SS" => digits(second, 2),
+    Some(match pattern {
+        "HH24" => digits(hour, 2, fill),
+        "HH12" | "HH" => digits(twelve, 2, fill),
+        "MI" => digits(minute, 2, fill),
+        "SS" => digits(second, 2, fill),
         "SSSS" | "SSSSS" => (of_day / 1_000_000).to_string(),
         "MS" | "FF3" => format!("{:03}", fraction / 1_000),
         "US" | "FF6" => format!("{fraction:06}"),
@@ -160,6 +147,47 @@ fn written(micros: i64, pattern: &str, fill: bool) -> Result<String, QueryError>
         "am" | "pm" => if hour < 12 { "am" } else { "pm" }.to_owned(),
         "A.M." | "P.M." => if hour < 12 { "A.M." } else { "P.M." }.to_owned(),
         "a.m." | "p.m." => if hour < 12 { "a.m." } else { "p.m." }.to_owned(),
+        _ => return None,
+    })
+}
+
+/// A pattern of a month's or a day's name; `None` for any other.
+fn of_names(days: i64, pattern: &str, fill: bool) -> Option<String> {
+    let (_, month, _) = civil_from_days(days);
+    let name = |name: &str| match fill {
+        true => name.to_owned(),
+        false => format!("{name:<9}"),
+    };
+    let month_name = MONTHS.get(usize::try_from(month - 1).ok()?).copied()?;
+    let day_name = DAYS.get(usize::try_from(weekday(days)).ok()?).copied()?;
+    let short = |name: &str| name.chars().take(3).collect::<String>();
+    Some(match pattern {
+        "MONTH" => name(&month_name.to_uppercase()),
+        "Month" => name(month_name),
+        "month" => name(&month_name.to_lowercase()),
+        "MON" => short(month_name).to_uppercase(),
+        "Mon" => short(month_name),
+        "mon" => short(month_name).to_lowercase(),
+        "DAY" => name(&day_name.to_uppercase()),
+        "Day" => name(day_name),
+        "day" => name(&day_name.to_lowercase()),
+        "DY" => short(day_name).to_uppercase(),
+        "Dy" => short(day_name),
+        "dy" => short(day_name).to_lowercase(),
+        _ => return None,
+    })
+}
+
+fn written(micros: i64, pattern: &str, fill: bool) -> Result<String, QueryError> {
+    let days = micros.div_euclid(MICROS_PER_DAY);
+    let named = of_clock(micros.rem_euclid(MICROS_PER_DAY), pattern, fill);
+    if let Some(written) = named.or_else(|| of_names(days, pattern, fill)) {
+        return Ok(written);
+    }
+    let (year, month, day) = civil_from_days(days);
+    let shown = if year > 0 { year } else { 1 - year };
+    let digits = |value: i64, width: usize| digits(value, width, fill);
+    Ok(match pattern {
         "Y,YYY" => format!("{},{:03}", shown / 1_000, shown % 1_000),
         "YYYY" => digits(shown, 4),
         "YYY" => digits(shown % 1_000, 3),
@@ -172,19 +200,7 @@ fn written(micros: i64, pattern: &str, fill: bool) -> Result<String, QueryError>
         "IW" => digits(iso_week(days).1, 2),
         "ID" => ((weekday(days) + 6) % 7 + 1).to_string(),
         "BC" | "AD" => if year > 0 { "AD" } else { "BC" }.to_owned(),
-        "MONTH" => name(&month_name.to_uppercase()),
-        "Month" => name(month_name),
-        "month" => name(&month_name.to_lowercase()),
-        "MON" => short(month_name).to_uppercase(),
-        "Mon" => short(month_name),
-        "mon" => short(month_name).to_lowercase(),
         "MM" => digits(month, 2),
-        "DAY" => name(&day_name.to_uppercase()),
-        "Day" => name(day_name),
-        "day" => name(&day_name.to_lowercase()),
-        "DY" => short(day_name).to_uppercase(),
-        "Dy" => short(day_name),
-        "dy" => short(day_name).to_lowercase(),
         "DDD" => digits(day_of_year(days), 3),
         "DD" => digits(day, 2),
         "D" => (weekday(days) + 1).to_string(),
@@ -324,29 +340,10 @@ pub(super) fn number(value: Numeric, format: &str) -> Result<String, QueryError>
     let text = format!("{text:0>width$}", width = places + 1);
     let (digits, decimals) = text.split_at(text.len() - places);
     let digits = if digits == "0" { "" } else { digits };
-    let mut wanted: Vec<char> = digits.chars().collect();
     let room = whole.chars().filter(|sign| matches!(sign, '9' | '0')).count();
-    let overflows = wanted.len() > room;
-    let padding = room.saturating_sub(wanted.len());
-    wanted.splice(0..0, std::iter::repeat_n(' ', padding));
-    let mut out = String::new();
-    let mut taken = wanted.into_iter();
-    let mut zeros = false;
-    let mut begun = false;
-    for sign in whole.chars() {
-        if matches!(sign, ',' | 'G') {
-            out.push(if begun { ',' } else { ' ' });
-            continue;
-        }
-        zeros |= sign == '0';
-        match taken.next() {
-            _ if overflows => out.push('#'),
-            Some(' ') if zeros => out.push('0'),
-            Some(digit) => out.push(digit),
-            None => {}
-        }
-        begun = begun || out.chars().last().is_some_and(|last| last != ' ');
-    }
+    let overflows = digits.len() > room;
+    let mut out = before_point(digits, whole, overflows);
+    let zeros = whole.contains('0');
     if digits.is_empty() && places == 0 && !zeros && out.ends_with(' ') {
         out.pop();
         out.push('0');
@@ -371,4 +368,28 @@ pub(super) fn number(value: Numeric, format: &str) -> Result<String, QueryError>
         out.push_str(&kept);
     }
     Ok(if fill { out.trim_start().to_owned() } else { out })
+}
+
+/// The digits before the point in their places: blanks before the first, groups, and signs for too many digits.
+fn before_point(digits: &str, whole: &str, overflows: bool) -> String {
+    let room = whole.chars().filter(|sign| matches!(sign, '9' | '0')).count();
+    let blanks = std::iter::repeat_n(' ', room.saturating_sub(digits.len()));
+    let mut taken = blanks.chain(digits.chars());
+    let mut out = String::new();
+    let (mut zeros, mut begun) = (false, false);
+    for sign in whole.chars() {
+        if matches!(sign, ',' | 'G') {
+            out.push(if begun { ',' } else { ' ' });
+            continue;
+        }
+        zeros |= sign == '0';
+        match taken.next() {
+            _ if overflows => out.push('#'),
+            Some(' ') if zeros => out.push('0'),
+            Some(digit) => out.push(digit),
+            None => {}
+        }
+        begun = begun || out.chars().last().is_some_and(|last| last != ' ');
+    }
+    out
 }

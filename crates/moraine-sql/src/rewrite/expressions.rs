@@ -72,7 +72,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
             *expr = any_or_all(expr)?;
             Ok(())
         }
-        other => rewrite_row_list_or_zone(other),
+        other => rewrite_literal(other),
     }
 }
 
@@ -134,7 +134,8 @@ fn custom_operator(op: &BinaryOperator) -> Result<Option<BinaryOperator>, QueryE
     }
 }
 
-fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
+/// Literals and casts.
+fn rewrite_literal(expr: &mut Expr) -> Result<(), QueryError> {
     match expr {
         Expr::Value(value) => {
             if let Value::UnicodeStringLiteral(text) = &value.value {
@@ -178,15 +179,13 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
             }
             Ok(())
         }
-        Expr::InList {
-            expr: row,
-            list,
-            negated,
-        } if matches!(row.as_ref(), Expr::Tuple(_)) => {
-            let any = row_in_list(row, list)?;
-            *expr = if *negated { not(any) } else { any };
-            Ok(())
-        }
+        other => rewrite_pattern(other),
+    }
+}
+
+/// Patterns that text is compared with.
+fn rewrite_pattern(expr: &mut Expr) -> Result<(), QueryError> {
+    match expr {
         Expr::Like {
             any: true,
             negated,
@@ -201,6 +200,41 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
             };
             let array = array_of(pattern)?;
             *expr = quantified(text, &op, true, array)?;
+            Ok(())
+        }
+        Expr::Like {
+            any: false,
+            negated,
+            expr: text,
+            pattern,
+            escape_char: Some(escape),
+        } => {
+            *expr = with_escape("like_with_escape", *negated, text, pattern, escape);
+            Ok(())
+        }
+        Expr::ILike {
+            any: false,
+            negated,
+            expr: text,
+            pattern,
+            escape_char: Some(escape),
+        } => {
+            *expr = with_escape("ilike_with_escape", *negated, text, pattern, escape);
+            Ok(())
+        }
+        other => rewrite_row_part_or_subquery(other),
+    }
+}
+
+fn rewrite_row_part_or_subquery(expr: &mut Expr) -> Result<(), QueryError> {
+    match expr {
+        Expr::InList {
+            expr: row,
+            list,
+            negated,
+        } if matches!(row.as_ref(), Expr::Tuple(_)) => {
+            let any = row_in_list(row, list)?;
+            *expr = if *negated { not(any) } else { any };
             Ok(())
         }
         Expr::Interval(interval) if interval.leading_field.is_none() && is_text(&interval.value) => {
@@ -223,26 +257,6 @@ fn rewrite_row_list_or_zone(expr: &mut Expr) -> Result<(), QueryError> {
             if let Some(single) = arrays::single(query) {
                 *expr = single;
             }
-            Ok(())
-        }
-        Expr::Like {
-            any: false,
-            negated,
-            expr: text,
-            pattern,
-            escape_char: Some(escape),
-        } => {
-            *expr = with_escape("like_with_escape", *negated, text, pattern, escape);
-            Ok(())
-        }
-        Expr::ILike {
-            any: false,
-            negated,
-            expr: text,
-            pattern,
-            escape_char: Some(escape),
-        } => {
-            *expr = with_escape("ilike_with_escape", *negated, text, pattern, escape);
             Ok(())
         }
         Expr::Extract {
