@@ -96,6 +96,25 @@ async fn a_table_is_found_by_name_without_reading_the_others() {
 }
 
 #[tokio::test]
+async fn a_commit_reads_no_more_after_a_long_history() {
+    let (catalog, store) = lake_with_table().await;
+    let commit = async |number: u64| {
+        let path = &format!("{number}.parquet");
+        let before = store.reads();
+        let added =
+            catalog.commit(|tx| async move { tx.add_data_files(1, vec![file(path, 1, (1, 1))]).await });
+        added.await.unwrap();
+        store.reads() - before
+    };
+    commit(0).await;
+    let early = commit(1).await;
+    for number in 2..200 {
+        commit(number).await;
+    }
+    assert_eq!(commit(200).await, early);
+}
+
+#[tokio::test]
 async fn options_hold_in_the_narrowest_scope() {
     let (catalog, _store) = lake_with_table().await;
     let set = catalog.commit(|tx| async move {
