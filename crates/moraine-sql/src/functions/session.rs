@@ -193,24 +193,6 @@ fn about_relations(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
         Ok(found.map_or(Value::Null, |oid| Value::Int64(i64::from(oid))))
     });
     let known = Arc::clone(facts);
-    let visible = function(
-        "pg_table_is_visible",
-        ColumnType::Bool,
-        (1, 1),
-        move |arguments| {
-            let Some(oid) = whole(arguments.first()) else {
-                return Ok(Value::Null);
-            };
-            let found = known
-                .relations
-                .iter()
-                .find(|relation| i64::from(relation.oid) == oid);
-            Ok(Value::Bool(
-                found.is_none_or(|relation| known.is_searched(&relation.schema)),
-            ))
-        },
-    );
-    let known = Arc::clone(facts);
     let constraint = function(
         "pg_get_constraintdef",
         ColumnType::Text,
@@ -252,10 +234,31 @@ fn about_relations(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
     vec![
         to_regclass,
         super::texts::to_regtype(),
-        visible,
+        visibility(facts),
         constraint,
         index,
     ]
+}
+
+fn visibility(facts: &Arc<SessionFacts>) -> Arc<ScalarUDF> {
+    let known = Arc::clone(facts);
+    function(
+        "pg_table_is_visible",
+        ColumnType::Bool,
+        (1, 1),
+        move |arguments| {
+            let Some(oid) = whole(arguments.first()) else {
+                return Ok(Value::Null);
+            };
+            let found = known
+                .relations
+                .iter()
+                .find(|relation| i64::from(relation.oid) == oid);
+            Ok(Value::Bool(
+                found.is_none_or(|relation| known.is_searched(&relation.schema)),
+            ))
+        },
+    )
 }
 
 fn index_definition(schema: &str, name: &str, table: &str, column: &str) -> String {
