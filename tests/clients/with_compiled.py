@@ -13,6 +13,8 @@ DRIVERS = ["/usr/share/java/postgresql.jar", "/usr/share/java/postgresql-4*.jar"
 """Where Debian's libpostgresql-jdbc-java puts the driver; JDBC_DRIVER names another."""
 OPTION = "SELECT value FROM ducklake_options('lake') WHERE option_name = 'target_file_size'"
 RUN_SECONDS_MAX = 120
+HOME = os.environ.get("HOME", "")
+"""Where cargo finds its toolchain; the sessions have another."""
 
 
 def run(command):
@@ -41,7 +43,7 @@ def built(binary):
     target = os.environ.get("MORAINE_CLIENTS_TARGET", os.path.join(ROOT, "target", "clients-rust"))
     manifest = os.path.join(HERE, "rust", "Cargo.toml")
     command = ["cargo", "build", "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target]
-    subprocess.run([*command, "--bin", binary], check=True)
+    subprocess.run([*command, "--bin", binary], check=True, env={**os.environ, "HOME": HOME})
     return os.path.join(target, "debug", binary)
 
 
