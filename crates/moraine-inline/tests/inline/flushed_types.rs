@@ -263,10 +263,11 @@ fn nested_values_and_variants_are_in_the_file_as_they_were() {
     let (flushed, read) = flush(&arrays, nested_columns()).unwrap();
     for (found, expected) in read.columns().iter().zip(&arrays) {
         assert_eq!(found.logical_nulls(), expected.logical_nulls());
+        // The names of types differ: Arrow's own field names, and field ids that the reader adds.
         let shown = |array: &ArrayRef| {
             let text = format!("{:?}", array.slice(0, 1)).replace("LargeListArray", "ListArray");
-            text.replace("\"item\"", "\"element\"")
-                .replace("field: 'item'", "field: 'element'")
+            let values = text.lines().filter(|line| !line.starts_with("-- child"));
+            values.map(str::to_owned).collect::<Vec<String>>()
         };
         assert_eq!(shown(found), shown(expected));
     }
