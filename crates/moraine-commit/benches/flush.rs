@@ -150,7 +150,7 @@ async fn begin(catalog: &Arc<Catalog>, changes_made: &str) -> (CatalogTransactio
         changes_made: Some(changes_made.to_owned()),
         ..SnapshotChanges::default()
     };
-    transaction.set_snapshot_changes(changes).unwrap();
+    transaction.set_snapshot_changes(changes).await.unwrap();
     (transaction, snapshot_id)
 }
 

@@ -112,6 +112,7 @@ impl Transaction {
             turn: None,
             started: self.started,
             read_only: true,
+            is_writing: false,
             pinned: pinned
                 .map(|(schema, lake)| (schema.clone(), frozen(lake)))
                 .collect(),

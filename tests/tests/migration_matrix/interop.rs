@@ -186,7 +186,7 @@ async fn commit(
         changes_made: Some(made.to_owned()),
         ..SnapshotChanges::default()
     };
-    tx.set_snapshot_changes(row).unwrap();
+    tx.set_snapshot_changes(row).await.unwrap();
     tx.stage(changes).await.unwrap();
     if let Some(inline) = inline {
         tx.inline(inline).await.unwrap();
