@@ -105,7 +105,7 @@ async fn build(folder: &Path) {
         changes_made: Some("created_table:\"main\".\"t\"".to_owned()),
         ..SnapshotChanges::default()
     };
-    transaction.set_snapshot_changes(changes).unwrap();
+    transaction.set_snapshot_changes(changes).await.unwrap();
     transaction.stage(table()).await.unwrap();
     let (table_id, schema_version) = (1, 1);
     let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
