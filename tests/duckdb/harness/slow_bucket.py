@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import multiprocessing
 import urllib.parse
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 LAST_MODIFIED = "Thu, 01 Jan 2026 00:00:00 GMT"
 LISTED_AT = "2026-01-01T00:00:00.000Z"
@@ -65,9 +65,11 @@ class Bucket:
     def post(self, key, parameters, body):
         """Deletes several objects, or begins or ends an upload in parts."""
         if "delete" in parameters:
-            for part in body.decode().split("<Key>")[1:]:
-                self.objects.pop(part.split("</Key>")[0], None)
-            return 200, {}, b'<?xml version="1.0"?><DeleteResult></DeleteResult>'
+            keys = [part.split("</Key>")[0] for part in body.decode().split("<Key>")[1:]]
+            for key in keys:
+                self.objects.pop(unescape(key), None)
+            deleted = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+            return 200, {}, f'<?xml version="1.0"?><DeleteResult>{deleted}</DeleteResult>'.encode()
         if "uploads" in parameters:
             upload = str(self.writes)
             self.uploads[upload] = {}
