@@ -27,7 +27,9 @@ use mini_s3::{Fault, MiniS3};
 
 async fn open(folder: &Path) -> Arc<Catalog> {
     let url = folder.display().to_string().parse().unwrap();
-    Catalog::open(&url, &CatalogOptions::default()).await.unwrap()
+    let mut options = CatalogOptions::default();
+    options.store.create = true;
+    Catalog::open(&url, &options).await.unwrap()
 }
 
 /// A table of three inlined rows, partitioned by its one column.

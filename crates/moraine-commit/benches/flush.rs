@@ -131,7 +131,9 @@ fn rows_of(ids: std::ops::Range<u64>) -> RecordBatch {
 
 async fn open(folder: &Path) -> Arc<Catalog> {
     let url = folder.join("lake").display().to_string().parse().unwrap();
-    Catalog::open(&url, &CatalogOptions::default()).await.unwrap()
+    let mut options = CatalogOptions::default();
+    options.store.create = true;
+    Catalog::open(&url, &options).await.unwrap()
 }
 
 async fn begin(catalog: &Arc<Catalog>, changes_made: &str) -> (CatalogTransaction, u64) {
