@@ -146,34 +146,41 @@ fn partition_values(check: &mut Check<'_>, key: &impl Kind, file: &DataFileValue
     }
 }
 
+/// Delete files are for data files that are there, or were: DuckLake ends a data file without its delete files where all
+/// rows go at once.
 async fn delete_files(check: &mut Check<'_>) -> Result<(), ReadError> {
     let mut scan = check.scan::<DeleteFileKey>(DeleteFileKey::scan()).await?;
     while let Some((key, value)) = scan.next().await? {
-        let target = target(&value);
-        match check.value(&target).await? {
-            None => {
-                let detail = format!("there is no live {target}");
-                check.found(Invariant::ParentExists, &key, detail);
-            }
-            Some(file) if value.delete_count > file.record_count => {
-                let detail = format!(
-                    "it deletes {} rows, and {target} has {}",
-                    value.delete_count, file.record_count
-                );
-                check.found(Invariant::DeletesWithinFile, &key, detail);
-            }
-            Some(_) => {}
-        }
+        delete_file(check, &key, &value).await?;
     }
     let mut ended = check
         .scan::<History<DeleteFileKey>>(History::<DeleteFileKey>::scan())
         .await?;
     while let Some((key, value)) = ended.next().await? {
-        let target = target(&value);
-        if file_version(check, &target).await?.is_none() {
+        delete_file(check, &key, &value).await?;
+    }
+    Ok(())
+}
+
+async fn delete_file(
+    check: &mut Check<'_>,
+    key: &impl Kind,
+    value: &DeleteFileValue,
+) -> Result<(), ReadError> {
+    let target = target(value);
+    match file_version(check, &target).await? {
+        None => {
             let detail = format!("there is no {target}, nor was there one");
-            check.found(Invariant::ParentExists, &key, detail);
+            check.found(Invariant::ParentExists, key, detail);
         }
+        Some(file) if value.delete_count > file.record_count => {
+            let detail = format!(
+                "it deletes {} rows, and {target} has {}",
+                value.delete_count, file.record_count
+            );
+            check.found(Invariant::DeletesWithinFile, key, detail);
+        }
+        Some(_) => {}
     }
     Ok(())
 }

@@ -656,20 +656,16 @@ async fn what_a_record_belongs_to_is_missing() {
 
 #[tokio::test]
 async fn what_a_file_or_a_chunk_belongs_to_is_missing() {
-    found_after(
-        "current/delete_file{",
-        "no live current/data_file",
-        async |store| {
-            delete(
-                store,
-                &DataFileKey {
-                    table_id: TABLE,
-                    data_file_id: 1,
-                },
-            )
-            .await;
-        },
-    )
+    found_after("current/delete_file{", "no current/data_file", async |store| {
+        delete(
+            store,
+            &DataFileKey {
+                table_id: TABLE,
+                data_file_id: 1,
+            },
+        )
+        .await;
+    })
     .await;
     found_after("current/file_column_stats{", "no data file 1", async |store| {
         delete(
@@ -716,6 +712,20 @@ async fn what_a_file_or_a_chunk_belongs_to_is_missing() {
         .await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_delete_file_may_outlive_its_data_file() {
+    let (_catalog, store) = sound_lake().await;
+    let (entity, mut value) = file(1, 1);
+    delete(&store, &entity).await;
+    value.end_snapshot = Some(3);
+    let ended = History {
+        entity,
+        end_snapshot: 3,
+    };
+    put(&store, &ended, &value).await;
+    assert_eq!(findings(&store).await.1, []);
 }
 
 #[tokio::test]
