@@ -67,6 +67,9 @@ pub(crate) async fn open(store: Arc<dyn ObjectStore>) -> Result<Arc<Catalog>, Fa
     ))
 }
 
+/// Acts of several processes make a few writes more or fewer each time; with these to spare one of them is whole.
+const WRITES_SPARE: u64 = 12;
+
 /// The act on a store that takes `writes` writes, then what is left.
 async fn crash(story: &dyn Story, image: Arc<InMemory>, writes: u64, fault: Fault) -> Result<Crash, Failure> {
     let stopping = Arc::new(StoppingStore::new(Arc::clone(&image) as _, writes, fault));
@@ -103,7 +106,7 @@ pub(crate) async fn sweep(story: impl Story, fault: Fault) -> Vec<Crash> {
     before.expect("what comes before the act succeeds");
     let (writes, steps) = whole(story.as_ref(), &image).await;
     assert!(writes >= steps, "{writes} writes for {steps} durable steps");
-    let crashes = (0..=writes).map(|stop| {
+    let crashes = (0..=writes + WRITES_SPARE).map(|stop| {
         let (story, image) = (Arc::clone(&story), Arc::new(image.fork()));
         tokio::spawn(async move { crash(story.as_ref(), image, stop, fault).await })
     });
