@@ -234,6 +234,7 @@ fn about_relations(facts: &Arc<SessionFacts>) -> Vec<Arc<ScalarUDF>> {
     vec![
         to_regclass,
         super::texts::to_regtype(),
+        super::texts::to_regprocedure(),
         visibility(facts),
         constraint,
         index,

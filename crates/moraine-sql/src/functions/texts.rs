@@ -358,6 +358,24 @@ pub(crate) fn to_regtype() -> Arc<ScalarUDF> {
     })
 }
 
+/// `to_regprocedure('name(types)')`: NULL where PostgreSQL 15 has no such function. Functions have no object ids here, so
+/// one that it has is refused.
+pub(crate) fn to_regprocedure() -> Arc<ScalarUDF> {
+    function("to_regprocedure", SqlType::RegProc, (1, 1), |arguments| {
+        let Some(Value::Text(signature)) = arguments.first() else {
+            return Ok(Value::Null);
+        };
+        let name = signature.split('(').next().unwrap_or_default();
+        let name = name.trim().trim_start_matches("pg_catalog.").to_lowercase();
+        if super::is_of_postgres(&name) {
+            return Err(QueryError::unsupported(format!(
+                "the object id of function {name}"
+            )));
+        }
+        Ok(Value::Null)
+    })
+}
+
 fn type_named(name: &str) -> Option<Value> {
     let bare = name
         .trim()

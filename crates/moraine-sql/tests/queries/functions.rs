@@ -21,6 +21,7 @@ gives! {
     pid: "pg_backend_pid()" => "42";
     now: "now(), current_timestamp, current_date, localtimestamp" => "2093-11-14 22:13:20+00|2093-11-14 22:13:20+00|2093-11-14|2093-11-14 22:13:20";
     setting: "current_setting('server_encoding'), current_setting('none', true)" => "UTF8|~";
+    regprocedure: "to_regprocedure('pg_input_is_valid(text,text)')" => "~";
     regclass: "'ducklake_table'::regclass::oid, to_regclass('ducklake_table')::oid, to_regclass('none')" => "16400|16400|~";
     regclass_text: "16400::oid::regclass::text, 'other.\"Ducklake Table\"'::regclass::text" => "ducklake_table|other.\"Ducklake Table\"";
     regtype: "'int8'::regtype::text, 20::oid::regtype::text, 'character varying'::regtype::oid" => "bigint|bigint|1043";
