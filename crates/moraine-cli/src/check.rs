@@ -6,24 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use moraine_commit::check::{Checked, Finding, Invariant, Severity, check};
-use moraine_store::{OpenOptions, StoreUrl, list_stores, open_reader_ungated};
+use moraine_store::{OpenOptions, StoreUrl, open_reader_ungated};
 use serde_json::json;
 
 use crate::arguments::CheckOptions;
+use crate::places::lakes;
 
-/// Folders between a root and its stores: `catalog`, the database, the schema.
-const FOLDERS_TO_STORES: usize = 3;
 /// The exit code when an invariant does not hold.
 const UNSOUND: u8 = 3;
 
 /// Checks, prints what was found as it is found, and at last a line for each store.
 pub(crate) async fn run(options: CheckOptions) -> anyhow::Result<ExitCode> {
-    let urls = list_stores(&options.url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
-    anyhow::ensure!(
-        !urls.is_empty(),
-        "there is no lake at or below {}; `moraine serve` makes one when DuckDB first attaches",
-        options.url
-    );
+    let urls = lakes(&options.url).await?;
     let mut is_sound = true;
     let mut failures = Vec::new();
     for url in urls {

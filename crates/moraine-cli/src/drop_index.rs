@@ -6,11 +6,11 @@ use moraine_store::OpenOptions;
 use moraine_store::checkpoints::is_served;
 
 use crate::arguments::DropIndexArguments;
-use crate::the_lake;
+use crate::places::the_lake;
 
 /// Drops, and prints what went.
 pub(crate) async fn run(arguments: DropIndexArguments) -> anyhow::Result<()> {
-    let url = the_lake::find(&arguments.url).await?;
+    let url = the_lake(&arguments.url).await?;
     if !arguments.take_over {
         let is_served = is_served(&url, &OpenOptions::default()).await?;
         anyhow::ensure!(

@@ -7,11 +7,11 @@ use moraine_store::OpenOptions;
 use moraine_store::checkpoints::is_served;
 
 use crate::arguments::FlushArguments;
-use crate::the_lake;
+use crate::places::the_lake;
 
 /// Flushes, and prints what was moved.
 pub(crate) async fn run(arguments: FlushArguments) -> anyhow::Result<()> {
-    let url = the_lake::find(&arguments.url).await?;
+    let url = the_lake(&arguments.url).await?;
     if !arguments.take_over {
         let is_served = is_served(&url, &OpenOptions::default()).await?;
         anyhow::ensure!(

@@ -10,11 +10,11 @@ use moraine_store::{OpenOptions, Read, open_reader_ungated};
 use serde_json::{Value, json};
 
 use crate::arguments::InspectOptions;
-use crate::the_lake;
+use crate::places::the_lake;
 
 /// Reads, and prints each record.
 pub(crate) async fn run(options: InspectOptions) -> anyhow::Result<()> {
-    let url = the_lake::find(&options.url).await?;
+    let url = the_lake(&options.url).await?;
     let range = range(&options)?;
     let reader = open_reader_ungated(&url, &OpenOptions::default()).await?;
     let printed = print(reader.as_ref(), range, &options).await;

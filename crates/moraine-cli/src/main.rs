@@ -14,7 +14,6 @@ mod migrate;
 mod places;
 mod report;
 mod serve;
-mod the_lake;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use moraine_migrate::units::{MigrateOptions, MigrationReport, Observer, Progress, migrate};
-use moraine_store::{OpenOptions, StoreUrl, list_stores};
+use moraine_store::StoreUrl;
 
 use crate::arguments::MigrateArguments;
-
-/// Folders between a root and its stores: `catalog`, the database, the schema.
-const FOLDERS_TO_STORES: usize = 3;
+use crate::places::lakes;
 
 /// Shows the progress of one store, and passes on that Ctrl-C was pressed.
 struct Bar {
@@ -56,10 +54,7 @@ pub(crate) async fn run(arguments: MigrateArguments) -> anyhow::Result<()> {
 
 async fn stores(arguments: &MigrateArguments) -> anyhow::Result<Vec<StoreUrl>> {
     let url = &arguments.url;
-    let urls = list_stores(url, FOLDERS_TO_STORES, &OpenOptions::default()).await?;
-    if urls.is_empty() {
-        anyhow::bail!("there is no store at or below {url}; check the path");
-    }
+    let urls = lakes(url).await?;
     if urls.len() > 1 && !arguments.all {
         let names: Vec<String> = urls.iter().map(StoreUrl::to_string).collect();
         anyhow::bail!(

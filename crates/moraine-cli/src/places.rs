@@ -14,3 +14,14 @@ pub(crate) async fn lakes(url: &StoreUrl) -> anyhow::Result<Vec<StoreUrl>> {
     );
     Ok(urls)
 }
+
+/// The one lake at or below `url`.
+pub(crate) async fn the_lake(url: &StoreUrl) -> anyhow::Result<StoreUrl> {
+    let mut urls = lakes(url).await?;
+    match (urls.pop(), urls.is_empty()) {
+        (Some(lake), true) => Ok(lake),
+        _ => anyhow::bail!(
+            "there is more than one lake below {url}; name one by its own URL, as `moraine info {url}` shows it"
+        ),
+    }
+}
