@@ -81,11 +81,13 @@ pub trait Source: Send + Sync {
     /// The tables whose names begin with `ducklake_`, with their columns.
     fn tables(&self) -> &BTreeMap<String, Vec<SourceColumn>>;
 
-    /// Says which queries will come, so that they can be answered together.
+    /// Says which queries will come, so that they can be answered together. Most sources answer each by itself.
     ///
     /// # Errors
     /// See [`LakeError`].
-    async fn prepare(&mut self, queries: &[Query]) -> Result<(), LakeError>;
+    async fn prepare(&mut self, _queries: &[Query]) -> Result<(), LakeError> {
+        Ok(())
+    }
 
     /// The rows of a query; several may be on their way at the same time.
     ///

@@ -131,10 +131,6 @@ impl Source for PostgresSource {
         &self.tables
     }
 
-    async fn prepare(&mut self, _queries: &[Query]) -> Result<(), LakeError> {
-        Ok(())
-    }
-
     async fn rows(&self, query: &Query) -> Result<Box<dyn Rows>, LakeError> {
         let client = connect(&self.name, &self.connection).await?;
         let doing = format!("reading {}", query.table);

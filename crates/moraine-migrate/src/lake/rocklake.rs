@@ -228,10 +228,6 @@ impl Source for RockLakeSource {
         &self.tables
     }
 
-    async fn prepare(&mut self, _queries: &[Query]) -> Result<(), LakeError> {
-        Ok(())
-    }
-
     async fn rows(&self, query: &Query) -> Result<Box<dyn Rows>, LakeError> {
         let Some(relation) = Relation::parse(&query.table) else {
             return Ok(Box::new(SortedRows::default()));

@@ -108,10 +108,6 @@ impl Source for SqliteSource {
         &self.tables
     }
 
-    async fn prepare(&mut self, _queries: &[Query]) -> Result<(), LakeError> {
-        Ok(())
-    }
-
     async fn rows(&self, query: &Query) -> Result<Box<dyn Rows>, LakeError> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let (name, path, text, width) = (
