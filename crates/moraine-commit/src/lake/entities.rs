@@ -209,23 +209,6 @@ pub struct Column {
     pub begin_snapshot: u64,
 }
 
-/// How a column makes a partition key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transform {
-    /// The value itself.
-    Identity,
-    /// The year of a date or timestamp.
-    Year,
-    /// Its month.
-    Month,
-    /// Its day.
-    Day,
-    /// Its hour.
-    Hour,
-    /// One of so many buckets, by a hash of the value (Iceberg's Murmur3).
-    Bucket(u32),
-}
-
 /// A partitioning: a row of `ducklake_partition_info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -604,18 +587,4 @@ fn unquoted_list(text: &str) -> Vec<String> {
         names.push(name);
     }
     names
-}
-
-/// The text of a transform in `ducklake_partition_column`.
-impl std::fmt::Display for Transform {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Transform::Identity => f.write_str("identity"),
-            Transform::Year => f.write_str("year"),
-            Transform::Month => f.write_str("month"),
-            Transform::Day => f.write_str("day"),
-            Transform::Hour => f.write_str("hour"),
-            Transform::Bucket(count) => write!(f, "bucket({count})"),
-        }
-    }
 }

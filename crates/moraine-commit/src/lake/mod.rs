@@ -14,7 +14,7 @@ mod snapshot;
 pub use column_type::ColumnType;
 pub use entities::{
     Column, ColumnDefault, Macro, MacroImplementation, MacroKind, MacroParameter, MappedColumn, Mapping,
-    Partition, PartitionColumn, Schema, SnapshotInfo, Sort, SortExpression, Table, Tag, Transform, View,
+    Partition, PartitionColumn, Schema, SnapshotInfo, Sort, SortExpression, Table, Tag, View,
 };
 pub use error::LakeError;
 pub use files::{
@@ -22,6 +22,7 @@ pub use files::{
     TableStats, VariantFieldStats,
 };
 pub use inlined::{InlinedBatch, InlinedRows, InlinedTable};
+pub use moraine_inline::PartitionTransform as Transform;
 pub use options::OptionScope;
 pub use reader::{ReadOnlyLake, SnapshotAt};
 pub use snapshot::Snapshot;

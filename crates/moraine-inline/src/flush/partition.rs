@@ -23,7 +23,7 @@ pub struct PartitionField {
 }
 
 /// A transform of DuckLake 1.0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartitionTransform {
     /// The value itself.
     Identity,
@@ -37,6 +37,16 @@ pub enum PartitionTransform {
     Hour,
     /// Iceberg's hash, modulo this many buckets.
     Bucket(u32),
+}
+
+/// The text that `ducklake_partition_column` has.
+impl std::fmt::Display for PartitionTransform {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bucket(count) => write!(f, "bucket({count})"),
+            plain => f.write_str(plain.prefix().unwrap_or("identity")),
+        }
+    }
 }
 
 impl PartitionTransform {
