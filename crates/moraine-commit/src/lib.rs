@@ -73,6 +73,7 @@
 //! ```
 
 mod batch;
+mod bounds;
 pub mod bulk;
 mod catalog;
 mod change;

@@ -3,7 +3,6 @@
 //! Pure: a batch, what it was built on and what there is now give a batch, or the reason why not. Reading both is done by
 //! [`State::load`], and what to do with a refusal is the transaction's affair.
 
-mod ordering;
 mod state;
 mod statistics;
 

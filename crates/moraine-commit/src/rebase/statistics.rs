@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use moraine_codec::proto::{TableColumnStatsValue, TableStatsValue};
 
-use super::ordering::compare;
+use crate::bounds::compare;
 
 /// What of a statistic cannot be merged.
 pub(super) type Unsure = &'static str;

@@ -12,10 +12,12 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-use crate::lake::{Column, ColumnStats, ColumnType};
+use moraine_inline::text::{
+    TimeUnit, render_date, render_decimal, render_double, render_float, render_time, render_timestamp,
+    render_timestamp_tz, render_uuid, render_wide,
+};
 
-/// Seconds of a day.
-const DAY_SECONDS: i128 = 86_400;
+use crate::lake::{Column, ColumnStats, ColumnType};
 
 /// What is known of new rows, by column id. The columns are those of the rows, in order.
 pub(crate) fn of(columns: &[Column], rows: &RecordBatch) -> Vec<(u64, ColumnStats)> {
@@ -67,27 +69,20 @@ fn bounds(column_type: &ColumnType, values: &ArrayRef) -> Option<(String, String
         T::Uint16 => integers::<UInt16Type>(values),
         T::Uint32 => integers::<UInt32Type>(values),
         T::Uint64 => integers::<UInt64Type>(values),
-        T::Int128 | T::Uint128 => {
-            let values = values.as_primitive_opt::<Decimal256Type>()?;
-            extremes(values.iter().flatten(), Ord::cmp, |value| Some(value.to_string()))
-        }
+        T::Int128 | T::Uint128 => primitives::<Decimal256Type>(values, render_wide),
         T::Decimal { scale, .. } => {
-            let values = values.as_primitive_opt::<Decimal128Type>()?;
-            extremes(values.iter().flatten(), Ord::cmp, |value| {
-                Some(decimal(*value, *scale))
-            })
+            primitives::<Decimal128Type>(values, |value| render_decimal(value, *scale))
         }
         T::Float32 => {
             let values = values.as_primitive_opt::<Float32Type>()?;
-            // The shortest text of a REAL is that of the value at its own width.
             extremes(values.iter().flatten(), compare_f32, |value| {
-                Some(float(f64::from(*value), &format!("{value:e}")))
+                Some(render_float(*value))
             })
         }
         T::Float64 => {
             let values = values.as_primitive_opt::<Float64Type>()?;
             extremes(values.iter().flatten(), compare_f64, |value| {
-                Some(float(*value, &format!("{value:e}")))
+                Some(render_double(*value))
             })
         }
         T::Varchar | T::Json => {
@@ -98,15 +93,25 @@ fn bounds(column_type: &ColumnType, values: &ArrayRef) -> Option<(String, String
         }
         T::Uuid => {
             let values = values.as_fixed_size_binary_opt()?;
-            extremes(values.iter().flatten(), Ord::cmp, |value| uuid(value))
+            extremes(values.iter().flatten(), Ord::cmp, |value| {
+                Some(render_uuid((*value).try_into().ok()?))
+            })
         }
-        T::Date => ticks::<Date32Type>(values, date),
-        T::Time => ticks::<Time64MicrosecondType>(values, |micros| Some(clock(micros, 6))),
-        T::Timestamp => ticks::<TimestampMicrosecondType>(values, |ticks| instant(ticks, 6, "")),
-        T::TimestampS => ticks::<TimestampSecondType>(values, |ticks| instant(ticks, 0, "")),
-        T::TimestampMs => ticks::<TimestampMillisecondType>(values, |ticks| instant(ticks, 3, "")),
-        T::TimestampNs => ticks::<TimestampNanosecondType>(values, |ticks| instant(ticks, 9, "")),
-        T::TimestampTz => ticks::<TimestampMicrosecondType>(values, |ticks| instant(ticks, 6, "+00")),
+        T::Date => primitives::<Date32Type>(values, render_date),
+        T::Time => primitives::<Time64MicrosecondType>(values, render_time),
+        T::Timestamp => primitives::<TimestampMicrosecondType>(values, |ticks| {
+            render_timestamp(ticks, TimeUnit::Microsecond)
+        }),
+        T::TimestampS => {
+            primitives::<TimestampSecondType>(values, |ticks| render_timestamp(ticks, TimeUnit::Second))
+        }
+        T::TimestampMs => primitives::<TimestampMillisecondType>(values, |ticks| {
+            render_timestamp(ticks, TimeUnit::Millisecond)
+        }),
+        T::TimestampNs => primitives::<TimestampNanosecondType>(values, |ticks| {
+            render_timestamp(ticks, TimeUnit::Nanosecond)
+        }),
+        T::TimestampTz => primitives::<TimestampMicrosecondType>(values, render_timestamp_tz),
         _ => None,
     }
 }
@@ -139,23 +144,22 @@ fn extremes<V: Copy>(
     Some((text(&least)?, text(&greatest)?))
 }
 
-fn integers<T: ArrowPrimitiveType>(values: &ArrayRef) -> Option<(String, String)>
-where
-    T::Native: Ord + std::fmt::Display,
-{
-    let values = values.as_primitive_opt::<T>()?;
-    extremes(values.iter().flatten(), Ord::cmp, |value| Some(value.to_string()))
-}
-
-fn ticks<T: ArrowPrimitiveType>(
+fn primitives<T: ArrowPrimitiveType>(
     values: &ArrayRef,
-    text: impl Fn(i128) -> Option<String>,
+    text: impl Fn(T::Native) -> String,
 ) -> Option<(String, String)>
 where
-    T::Native: Ord + Into<i128>,
+    T::Native: Ord,
 {
     let values = values.as_primitive_opt::<T>()?;
-    extremes(values.iter().flatten(), Ord::cmp, |value| text((*value).into()))
+    extremes(values.iter().flatten(), Ord::cmp, |value| Some(text(*value)))
+}
+
+fn integers<T: ArrowPrimitiveType>(values: &ArrayRef) -> Option<(String, String)>
+where
+    T::Native: Ord + ToString,
+{
+    primitives::<T>(values, |value| value.to_string())
 }
 
 /// NaN is the greatest, as in DuckDB.
@@ -168,116 +172,47 @@ fn compare_f32(left: &f32, right: &f32) -> Ordering {
     compare_f64(&f64::from(*left), &f64::from(*right))
 }
 
-fn decimal(value: i128, scale: u8) -> String {
-    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
-    let scale = usize::from(scale);
-    if scale == 0 {
-        return format!("{sign}{digits}");
-    }
-    let padded = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = padded.split_at(padded.len() - scale);
-    format!("{sign}{whole}.{fraction}")
-}
-
-/// A float as DuckDB writes it. `scientific` has its shortest digits, such as `1.5e300`.
-fn float(value: f64, scientific: &str) -> String {
-    if value.is_nan() {
-        return "nan".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !(-4..16).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs());
-    }
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(mantissa) => ("-", mantissa),
-        None => ("", mantissa),
-    };
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let places = usize::try_from(exponent.unsigned_abs()).unwrap_or_default();
-    if exponent < 0 {
-        return format!("{sign}0.{}{digits}", "0".repeat(places - 1));
-    }
-    let padded = format!("{digits:0<width$}", width = places + 2);
-    let (whole, fraction) = padded.split_at(places + 1);
-    format!("{sign}{whole}.{fraction}")
-}
-
-fn uuid(bytes: &[u8]) -> Option<String> {
-    uuid::Uuid::from_slice(bytes).ok().map(|uuid| uuid.to_string())
-}
-
-/// `None` outside of years 1 to 9999, where DuckDB writes dates otherwise.
-fn date(days: i128) -> Option<String> {
-    let days = i64::try_from(days).ok()?;
-    if !(-719_162..=2_932_896).contains(&days) {
-        return None;
-    }
-    // Howard Hinnant's algorithm: eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    Some(format!("{year:04}-{month:02}-{day:02}"))
-}
-
-/// A time of day in units of a second's `digits`-th part.
-fn clock(ticks: i128, digits: u32) -> String {
-    let per_second = 10_i128.pow(digits);
-    let (seconds, fraction) = (ticks / per_second, ticks % per_second);
-    let clock = format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
-    if fraction == 0 {
-        return clock;
-    }
-    let width = digits as usize;
-    let fraction = format!("{fraction:0>width$}");
-    format!("{clock}.{}", fraction.trim_end_matches('0'))
-}
-
-fn instant(ticks: i128, digits: u32, zone: &str) -> Option<String> {
-    let day = DAY_SECONDS * 10_i128.pow(digits);
-    let date = date(ticks.div_euclid(day))?;
-    Some(format!("{date} {}{zone}", clock(ticks.rem_euclid(day), digits)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{date, decimal, float, instant};
+    use std::sync::Arc;
+
+    use arrow_array::{
+        ArrayRef, Date32Array, Decimal128Array, Float64Array, Int64Array, TimestampMicrosecondArray,
+    };
+
+    use super::bounds;
+    use crate::lake::ColumnType as T;
 
     #[test]
-    fn values_are_written_as_duckdb_writes_them() {
-        let double = |value: f64| float(value, &format!("{value:e}"));
-        assert_eq!(double(1.5), "1.5");
-        assert_eq!(double(-100_000.0), "-100000.0");
-        assert_eq!(double(1e300), "1e+300");
-        assert_eq!(double(1e16), "1e+16");
-        assert_eq!(double(1e15), "1000000000000000.0");
-        assert_eq!(double(0.0001), "0.0001");
-        assert_eq!(double(0.000_012_34), "1.234e-05");
-        assert_eq!(double(0.0), "0.0");
-        assert_eq!(decimal(-5, 3), "-0.005");
-        assert_eq!(date(0).as_deref(), Some("1970-01-01"));
+    fn bounds_are_written_as_duckdb_writes_values() {
+        let found = |column_type: T, values: ArrayRef| {
+            let (least, greatest) = bounds(&column_type, &values).unwrap();
+            format!("{least} to {greatest}")
+        };
+        let decimal = T::Decimal {
+            precision: 18,
+            scale: 3,
+        };
+        let decimals = Decimal128Array::from(vec![1500, -5]).with_precision_and_scale(18, 3);
+        assert_eq!(found(decimal, Arc::new(decimals.unwrap())), "-0.005 to 1.500");
+        let doubles = Float64Array::from(vec![1e16, -100_000.0, 0.0]);
+        assert_eq!(found(T::Float64, Arc::new(doubles)), "-100000.0 to 1e+16");
+        let days = Date32Array::from(vec![Some(0), None, Some(-719_528)]);
+        assert_eq!(found(T::Date, Arc::new(days)), "0001-01-01 (BC) to 1970-01-01");
+        let instants = || TimestampMicrosecondArray::from(vec![-1, 0]);
         assert_eq!(
-            instant(-1, 6, "+00").as_deref(),
-            Some("1969-12-31 23:59:59.999999+00")
+            found(T::TimestampTz, Arc::new(instants())),
+            "1969-12-31 23:59:59.999999+00 to 1970-01-01 00:00:00+00"
         );
+        assert_eq!(
+            found(T::Timestamp, Arc::new(instants())),
+            "1969-12-31 23:59:59.999999 to 1970-01-01 00:00:00"
+        );
+    }
+
+    #[test]
+    fn rows_without_values_have_no_bounds() {
+        let nulls: ArrayRef = Arc::new(Int64Array::from(vec![None, None]));
+        assert_eq!(bounds(&T::Int64, &nulls), None);
     }
 }

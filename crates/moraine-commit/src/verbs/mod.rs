@@ -43,7 +43,6 @@
 //! # }
 //! ```
 
-mod bounds;
 mod changes;
 mod columns;
 pub(crate) mod commit;

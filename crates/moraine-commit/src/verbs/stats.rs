@@ -1,5 +1,6 @@
 //! The statistics of a table, as new rows come to it; and the verbs that set them outright.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use moraine_codec::proto::{FileColumnStatsValue, FileVariantStats, TableColumnStatsValue, TableStatsValue};
@@ -7,16 +8,17 @@ use moraine_codec::{Nullable, Record};
 use moraine_keys::{FileColumnStatsKey, Kind, TableColumnStatsKey, TableScoped, TableStatsKey};
 use moraine_store::ReadExt;
 
+use crate::bounds;
 use crate::change::Change;
 use crate::lake::files::{
     STATS_NULL_COUNT_FIELD, STATS_VALUE_COUNT_FIELD, VARIANT_NULL_COUNT_FIELD, VARIANT_VALUE_COUNT_FIELD,
 };
 use crate::lake::{Column, ColumnStats, ColumnType, TableColumnStats, VariantFieldStats};
 use crate::verbs::error::{ObjectKind, VerbError};
+use crate::verbs::geometry;
 use crate::verbs::names::TableRef;
 use crate::verbs::transaction::LakeTransaction;
 use crate::verbs::work::Work;
-use crate::verbs::{bounds, geometry};
 
 /// What new rows add to the statistics of their table.
 #[derive(Debug, Clone, Default)]
@@ -310,15 +312,15 @@ fn merge(
     } else {
         let bound = |left: &Option<String>, right: &Option<String>, wanted| {
             let (left, right) = (left.as_ref()?, right.as_ref()?);
-            let order = bounds::compare(column_type, right, left)?;
+            let order = compare(column_type, right, left)?;
             Some(if order == wanted {
                 right.clone()
             } else {
                 left.clone()
             })
         };
-        merged.min_value = bound(&current.min_value, &new.min_value, std::cmp::Ordering::Less);
-        merged.max_value = bound(&current.max_value, &new.max_value, std::cmp::Ordering::Greater);
+        merged.min_value = bound(&current.min_value, &new.min_value, Ordering::Less);
+        merged.max_value = bound(&current.max_value, &new.max_value, Ordering::Greater);
     }
     merged.extra_stats = match column_type {
         ColumnType::Geometry => Some(geometry::merge(
@@ -330,6 +332,15 @@ fn merge(
         _ => None,
     };
     Ok(merged)
+}
+
+/// The order of two bounds; a NaN, which DuckLake takes into them, is above all numbers.
+fn compare(column_type: &ColumnType, left: &str, right: &str) -> Option<Ordering> {
+    let is_nan = |text: &str| text.eq_ignore_ascii_case("nan");
+    if matches!(column_type, ColumnType::Float32 | ColumnType::Float64) && (is_nan(left) || is_nan(right)) {
+        return Some(is_nan(left).cmp(&is_nan(right)));
+    }
+    bounds::compare(&column_type.to_string(), left, right)
 }
 
 /// The record of what is known of a column of a data file.
@@ -380,4 +391,31 @@ fn variant_field_stats(field: &VariantFieldStats) -> FileVariantStats {
     value.set_null(VARIANT_VALUE_COUNT_FIELD, stats.value_count.is_none());
     value.set_null(VARIANT_NULL_COUNT_FIELD, stats.null_count.is_none());
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+
+    use super::compare;
+    use crate::lake::ColumnType as T;
+
+    #[test]
+    fn bounds_compare_as_the_values_of_their_column() {
+        let decimal = T::Decimal {
+            precision: 18,
+            scale: 3,
+        };
+        assert_eq!(compare(&decimal, "1.5", "1.500"), Some(Equal));
+        assert_eq!(compare(&T::Int64, "-9", "-10"), Some(Greater));
+        assert_eq!(compare(&T::Varchar, "10", "9"), Some(Less));
+        assert_eq!(compare(&T::List(Box::new(T::Int64)), "[9]", "[10]"), None);
+    }
+
+    #[test]
+    fn a_nan_is_above_all_numbers() {
+        assert_eq!(compare(&T::Float64, "nan", "inf"), Some(Greater));
+        assert_eq!(compare(&T::Float32, "-1.0", "nan"), Some(Less));
+        assert_eq!(compare(&T::Float64, "nan", "nan"), Some(Equal));
+    }
 }

@@ -4,6 +4,8 @@
 
 use std::cmp::Ordering;
 
+use moraine_inline::text::days_from_civil;
+
 const NANOS_OF_SECOND: i128 = 1_000_000_000;
 const NANOS_OF_DAY: i128 = 86_400 * NANOS_OF_SECOND;
 /// Digits of a fraction of a second that are told apart.
@@ -12,7 +14,7 @@ const FRACTION_DIGITS_MAX: usize = 9;
 const DECIMAL_DIGITS_MAX: usize = 38;
 
 /// The order of two bounds of a column of this type; `None` where it is not sure.
-pub(super) fn compare(column_type: &str, left: &str, right: &str) -> Option<Ordering> {
+pub(crate) fn compare(column_type: &str, left: &str, right: &str) -> Option<Ordering> {
     if left == right {
         return Some(Ordering::Equal);
     }
@@ -118,8 +120,7 @@ fn days(text: &str) -> Option<i64> {
         number(parts.next()?)?,
         number(parts.next()?)?,
     );
-    let in_range = (1..=12).contains(&month) && (1..=31).contains(&day);
-    if parts.next().is_some() || !in_range {
+    if parts.next().is_some() {
         return None;
     }
     let year = if before_christ {
@@ -127,15 +128,7 @@ fn days(text: &str) -> Option<i64> {
     } else {
         year
     };
-    // Years from March on, in eras of 400: leap days then come last.
-    let shifted = if month <= 2 { year.checked_sub(1)? } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era.checked_mul(146_097)?
-        .checked_add(day_of_era)?
-        .checked_sub(719_468)
+    days_from_civil(year, month, day)
 }
 
 fn number(text: &str) -> Option<i64> {
