@@ -192,11 +192,27 @@ fn target(value: &DeleteFileValue) -> DataFileKey {
     }
 }
 
+/// A version of the data file that was asked for last: records of one file come one after another.
+#[derive(Debug, Default)]
+pub(super) struct LastFile(Option<(DataFileKey, Option<DataFileValue>)>);
+
+impl LastFile {
+    /// The live version of the file, or the last ended one.
+    pub(super) async fn version(
+        &mut self,
+        check: &Check<'_>,
+        file: DataFileKey,
+    ) -> Result<Option<&DataFileValue>, ReadError> {
+        if self.0.as_ref().is_none_or(|(known, _)| *known != file) {
+            let version = file_version(check, &file).await?;
+            self.0 = Some((file, version));
+        }
+        Ok(self.0.as_ref().and_then(|(_, version)| version.as_ref()))
+    }
+}
+
 /// The live version of a data file, or the last ended one.
-pub(super) async fn file_version(
-    check: &Check<'_>,
-    file: &DataFileKey,
-) -> Result<Option<DataFileValue>, ReadError> {
+async fn file_version(check: &Check<'_>, file: &DataFileKey) -> Result<Option<DataFileValue>, ReadError> {
     if let Some(value) = check.value(file).await? {
         return Ok(Some(value));
     }
@@ -211,7 +227,7 @@ pub(super) async fn file_version(
 
 /// The statistics of a file's columns belong to a file, and the table's statistics admit what they say.
 async fn statistics(check: &mut Check<'_>) -> Result<(), ReadError> {
-    let mut file: Option<(DataFileKey, Option<DataFileValue>)> = None;
+    let mut file = LastFile::default();
     let mut without_null = (None, BTreeSet::new());
     let mut scan = check
         .scan::<FileColumnStatsKey>(FileColumnStatsKey::scan())
@@ -221,17 +237,16 @@ async fn statistics(check: &mut Check<'_>) -> Result<(), ReadError> {
             table_id: key.table_id,
             data_file_id: key.data_file_id,
         };
-        if file.as_ref().is_none_or(|(known, _)| *known != of) {
-            let version = file_version(check, &of).await?;
-            file = Some((of, version));
-        }
-        let Some((of, Some(version))) = &file else {
+        let Some(version) = file.version(check, of).await? else {
             let detail = format!("there is no data file {}, nor was there one", key.data_file_id);
             check.found(Invariant::ParentExists, &key, detail);
             continue;
         };
-        if without_null.0 != Some(of.table_id) {
-            without_null = (Some(of.table_id), columns_without_null(check, of.table_id).await?);
+        if without_null.0 != Some(key.table_id) {
+            without_null = (
+                Some(key.table_id),
+                columns_without_null(check, key.table_id).await?,
+            );
         }
         let is_live = version.end_snapshot.is_none();
         if is_live && value.null_count > 0 && without_null.1.contains(&key.column_id) {

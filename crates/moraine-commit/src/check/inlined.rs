@@ -2,23 +2,24 @@
 //! they hold together is in [`super::inlined_rows`].
 
 use arrow_schema::SchemaRef;
-use moraine_codec::Stored;
 use moraine_codec::proto::{InlineChunkRangeValue, InlineChunkValue, InlineSchemaValue};
 use moraine_keys::{
     ChunkLocatorKey, DataFileKey, FileDeleteTableKey, InlineFileDeleteKey, InlineInsertKey, InlineSchemaKey,
-    Kind, LeadingId, RowTombstoneKey, SchemaDroppedKey, TableStatsKey,
+    Kind, RowTombstoneKey, SchemaDroppedKey, TableStatsKey,
 };
 use moraine_store::ReadError;
 
+use super::files::LastFile;
+use super::parents::in_table;
 use super::tables::Tables;
-use super::{Check, Invariant, damage, files, inlined_rows};
+use super::{Check, Invariant, damage, inlined_rows};
 
 pub(super) async fn check(check: &mut Check<'_>, tables: &Tables) -> Result<(), ReadError> {
     schemas(check, tables).await?;
     chunks(check).await?;
     locators(check).await?;
     file_deletes(check, tables).await?;
-    of_table::<RowTombstoneKey>(check, tables).await?;
+    in_table::<RowTombstoneKey>(check, tables).await?;
     inlined_rows::check(check).await
 }
 
@@ -194,8 +195,9 @@ async fn locators(check: &mut Check<'_>) -> Result<(), ReadError> {
 
 async fn file_deletes(check: &mut Check<'_>, tables: &Tables) -> Result<(), ReadError> {
     let newest = check.newest_id();
-    of_table::<FileDeleteTableKey>(check, tables).await?;
-    let mut file = None;
+    in_table::<FileDeleteTableKey>(check, tables).await?;
+    let mut marked = None;
+    let mut file = LastFile::default();
     let mut scan = check
         .scan::<InlineFileDeleteKey>(InlineFileDeleteKey::scan())
         .await?;
@@ -204,44 +206,28 @@ async fn file_deletes(check: &mut Check<'_>, tables: &Tables) -> Result<(), Read
             table_id: key.table_id,
             data_file_id: key.data_file_id,
         };
-        if file.as_ref().is_none_or(|(known, _)| *known != of) {
+        if marked != Some(key.table_id) {
+            marked = Some(key.table_id);
             let marker = FileDeleteTableKey {
                 table_id: key.table_id,
             };
             if !check.exists(&marker).await? {
-                check.found(
-                    Invariant::FileDeletesOfFiles,
-                    &key,
-                    format!("there is no {marker}"),
-                );
+                let detail = format!("there is no {marker}");
+                check.found(Invariant::FileDeletesOfFiles, &key, detail);
             }
-            let version = files::file_version(check, &of).await?;
-            file = Some((of, version));
         }
-        let detail = match &file {
-            Some((_, Some(version))) if key.row_id >= version.record_count => {
+        let detail = match file.version(check, of).await? {
+            None => format!("there is no data file {}, nor was there one", key.data_file_id),
+            Some(version) if key.row_id >= version.record_count => {
                 format!("the file has {} rows", version.record_count)
             }
-            Some((_, Some(_))) if value.begin_snapshot > newest => format!(
+            Some(_) if value.begin_snapshot > newest => format!(
                 "it begins at snapshot {}, and the newest is {newest}",
                 value.begin_snapshot
             ),
-            Some((_, Some(_))) => continue,
-            _ => format!("there is no data file {}, nor was there one", key.data_file_id),
+            Some(_) => continue,
         };
         check.found(Invariant::FileDeletesOfFiles, &key, detail);
-    }
-    Ok(())
-}
-
-/// The table of a record is there, live or ended.
-async fn of_table<K: Stored + LeadingId>(check: &mut Check<'_>, tables: &Tables) -> Result<(), ReadError> {
-    let mut scan = check.scan::<K>(K::scan()).await?;
-    while let Some((key, _)) = scan.next().await? {
-        if !tables.has_table(key.leading_id()) {
-            let detail = format!("there is no table {}, nor was there one", key.leading_id());
-            check.found(Invariant::ParentExists, &key, detail);
-        }
     }
     Ok(())
 }

@@ -62,9 +62,9 @@ async fn of_tables(check: &mut Check<'_>, tables: &Tables) -> Result<(), ReadErr
     versioned::<DataFileKey>(check, tables).await?;
     versioned::<DeleteFileKey>(check, tables).await?;
     versioned::<IndexDefinitionKey>(check, tables).await?;
-    in_table::<TableStatsKey>(check, tables, Invariant::ParentExists).await?;
-    in_table::<TableColumnStatsKey>(check, tables, Invariant::ParentExists).await?;
-    in_table::<MappingKey>(check, tables, Invariant::ParentExists).await
+    in_table::<TableStatsKey>(check, tables).await?;
+    in_table::<TableColumnStatsKey>(check, tables).await?;
+    in_table::<MappingKey>(check, tables).await
 }
 
 async fn versioned<K>(check: &mut Check<'_>, tables: &Tables) -> Result<(), ReadError>
@@ -79,20 +79,19 @@ where
             check.found(Invariant::ParentExists, &key, detail);
         }
     }
-    in_table::<History<K>>(check, tables, Invariant::ParentExists).await
+    in_table::<History<K>>(check, tables).await
 }
 
 /// The table of a record is there, live or ended.
-async fn in_table<K: Stored + LeadingId>(
+pub(super) async fn in_table<K: Stored + LeadingId>(
     check: &mut Check<'_>,
     tables: &Tables,
-    invariant: Invariant,
 ) -> Result<(), ReadError> {
     let mut scan = check.scan::<K>(K::scan()).await?;
     while let Some((key, _)) = scan.next().await? {
         if !tables.has_table(key.leading_id()) {
             let detail = format!("there is no table {}, nor was there one", key.leading_id());
-            check.found(invariant, &key, detail);
+            check.found(Invariant::ParentExists, &key, detail);
         }
     }
     Ok(())
