@@ -13,14 +13,10 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use moraine_codec::Record;
-use moraine_codec::proto::{
-    ColumnValue, PartitionColumn, PartitionValue, SchemaVersionValue, SnapshotValue, TableValue,
-};
-use moraine_commit::{Catalog, CatalogOptions, Change, InlineChange, SnapshotChanges};
-use moraine_keys::{
-    ColumnKey, DataFileKey, InlineInsertKey, PartitionKey, SchemaVersionKey, TableKey, TableScoped,
-};
+use moraine_commit::lake::{ColumnType, Transform};
+use moraine_commit::verbs::{ColumnDefinition, PartitionField, TableDefinition};
+use moraine_commit::{Catalog, CatalogOptions};
+use moraine_keys::{DataFileKey, InlineInsertKey, TableScoped};
 use moraine_store::ReadExt;
 
 use mini_s3::{Fault, MiniS3};
@@ -33,106 +29,25 @@ async fn open(folder: &Path) -> Arc<Catalog> {
 }
 
 /// A table of three inlined rows, partitioned by its one column.
-fn table() -> Vec<Change> {
-    let table = TableValue {
-        table_id: 1,
-        begin_snapshot: 1,
-        table_name: "t".to_owned(),
-        path: "t/".to_owned(),
-        path_is_relative: true,
-        ..TableValue::default()
-    };
-    let column = ColumnValue {
-        table_id: 1,
-        column_id: 1,
-        begin_snapshot: 1,
-        column_order: 1,
-        column_name: "n".to_owned(),
-        column_type: "int64".to_owned(),
-        ..ColumnValue::default()
-    };
-    let partition = PartitionValue {
-        partition_id: 2,
-        table_id: 1,
-        begin_snapshot: 1,
-        columns: vec![PartitionColumn {
-            column_id: 1,
-            transform: "identity".to_owned(),
-            ..PartitionColumn::default()
-        }],
-        ..PartitionValue::default()
-    };
-    let version = SchemaVersionKey {
-        table_id: 1,
-        begin_snapshot: 1,
-    };
-    let versioned = SchemaVersionValue {
-        schema_version: 1,
-        ..SchemaVersionValue::default()
-    };
-    vec![
-        Change::Insert(Record::Table(TableKey { table_id: 1 }, table)),
-        Change::Insert(Record::Column(
-            ColumnKey {
-                table_id: 1,
-                column_id: 1,
-            },
-            column,
-        )),
-        Change::Insert(Record::Partition(
-            PartitionKey {
-                table_id: 1,
-                partition_id: 2,
-            },
-            partition,
-        )),
-        Change::Insert(Record::SchemaVersion(version, versioned)),
-    ]
-}
-
 async fn build(folder: &Path) {
     let catalog = open(folder).await;
     catalog.create(Some("s3://bucket/data/"), false).await.unwrap();
-    let mut transaction = catalog.begin().await.unwrap();
-    let snapshot = SnapshotValue {
-        snapshot_id: 1,
-        schema_version: 1,
-        next_catalog_id: 10,
-        next_file_id: 10,
-        ..SnapshotValue::default()
-    };
-    transaction.insert_snapshot(snapshot).await.unwrap();
-    let changes = SnapshotChanges {
-        snapshot_id: 1,
-        changes_made: Some("created_table:\"main\".\"t\"".to_owned()),
-        ..SnapshotChanges::default()
-    };
-    transaction.set_snapshot_changes(changes).await.unwrap();
-    transaction.stage(table()).await.unwrap();
-    let (table_id, schema_version) = (1, 1);
     let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
     let numbers = Arc::new(Int64Array::from(vec![Some(7), None, Some(7)]));
-    for change in [
-        InlineChange::CreateTable {
-            table_id,
-            schema_version,
-            schema: Arc::clone(&schema),
-        },
-        InlineChange::Register {
-            table_id,
-            schema_version,
-        },
-        InlineChange::Insert {
-            table_id,
-            schema_version,
-            begin_snapshot: 1,
-            row_ids: vec![0, 1, 2],
-            batch: RecordBatch::try_new(schema, vec![numbers]).unwrap(),
-        },
-    ] {
-        transaction.inline(change).await.unwrap();
-    }
-    transaction.commit().await.unwrap();
+    let rows = RecordBatch::try_new(schema, vec![numbers]).unwrap();
+    let made = catalog.commit(|tx| {
+        let rows = rows.clone();
+        async move {
+            let columns = vec![ColumnDefinition::new("n", ColumnType::Int64)];
+            let table = tx
+                .create_table("main", TableDefinition::new("t", columns))
+                .await?;
+            let by_number = vec![PartitionField::new("n", Transform::Identity)];
+            tx.set_partition(table, by_number).await?;
+            tx.insert_inlined(table, rows).await
+        }
+    });
+    made.await.unwrap();
     catalog.close().await.unwrap();
 }
 

@@ -11,13 +11,11 @@ use std::time::Instant;
 
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use moraine_codec::Record;
-use moraine_codec::proto::{
-    ColumnValue, SchemaVersionValue, SnapshotValue, SortExpression, SortValue, TableStatsValue, TableValue,
-};
+use moraine_codec::proto::SnapshotValue;
 use moraine_commit::flush::FlushOptions;
-use moraine_commit::{Catalog, CatalogOptions, CatalogTransaction, Change, InlineChange, SnapshotChanges};
-use moraine_keys::{ColumnKey, SchemaVersionKey, SortKey, TableKey, TableStatsKey};
+use moraine_commit::lake::{ColumnType, SortExpression};
+use moraine_commit::verbs::{ColumnDefinition, TableDefinition};
+use moraine_commit::{Catalog, CatalogOptions, CatalogTransaction, InlineChange, SnapshotChanges};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
@@ -156,79 +154,39 @@ async fn begin(catalog: &Arc<Catalog>, changes_made: &str) -> (CatalogTransactio
     (transaction, snapshot_id)
 }
 
-fn table(sorted: bool) -> Vec<Change> {
-    let table = TableValue {
-        table_id: 1,
-        begin_snapshot: 1,
-        table_name: "t".to_owned(),
-        path: "t/".to_owned(),
-        path_is_relative: true,
-        ..TableValue::default()
-    };
-    let version = SchemaVersionKey {
-        table_id: 1,
-        begin_snapshot: 1,
-    };
-    let versioned = SchemaVersionValue {
-        schema_version: 1,
-        ..SchemaVersionValue::default()
-    };
-    let stats = TableStatsValue {
-        table_id: 1,
-        ..TableStatsValue::default()
-    };
-    let mut changes = vec![
-        Change::Insert(Record::Table(TableKey { table_id: 1 }, table)),
-        Change::Insert(Record::SchemaVersion(version, versioned)),
-        Change::Insert(Record::TableStats(TableStatsKey { table_id: 1 }, stats)),
-    ];
-    for (column_id, field) in (1..).zip(columns().fields()) {
-        let value = ColumnValue {
-            table_id: 1,
-            column_id,
-            begin_snapshot: 1,
-            column_order: column_id,
-            column_name: field.name().clone(),
-            column_type: if *field.data_type() == DataType::Int64 {
-                "int64"
-            } else {
-                "varchar"
+/// The table, as snapshot 1.
+async fn create_table(catalog: &Arc<Catalog>, sorted: bool) {
+    let numbers = ["id", "value"].map(|name| ColumnDefinition::new(name, ColumnType::Int64));
+    let texts = ["name", "place"].map(|name| ColumnDefinition::new(name, ColumnType::Varchar));
+    let definition = TableDefinition::new("t", numbers.into_iter().chain(texts).collect());
+    let created = catalog.commit(|tx| {
+        let definition = definition.clone();
+        async move {
+            let table = tx.create_table("main", definition).await?;
+            if sorted {
+                tx.set_sort(table, vec![SortExpression::ascending("value")])
+                    .await?;
             }
-            .to_owned(),
-            ..ColumnValue::default()
-        };
-        changes.push(Change::Insert(Record::Column(
-            ColumnKey {
-                table_id: 1,
-                column_id,
-            },
-            value,
-        )));
-    }
-    if sorted {
-        changes.push(sort_order());
-    }
-    changes
+            Ok(())
+        }
+    });
+    created.await.unwrap();
 }
 
-fn sort_order() -> Change {
-    let expression = SortExpression {
-        expression: "value".to_owned(),
-        dialect: "duckdb".to_owned(),
-        ..SortExpression::default()
-    };
-    let sort = SortValue {
-        table_id: 1,
-        sort_id: 2,
-        begin_snapshot: 1,
-        expressions: vec![expression],
-        ..SortValue::default()
-    };
-    let key = SortKey {
-        table_id: 1,
-        sort_id: 2,
-    };
-    Change::Insert(Record::Sort(key, sort))
+async fn create_inlined_table(transaction: &mut CatalogTransaction, table_id: u64, schema_version: u64) {
+    for change in [
+        InlineChange::CreateTable {
+            table_id,
+            schema_version,
+            schema: columns(),
+        },
+        InlineChange::Register {
+            table_id,
+            schema_version,
+        },
+    ] {
+        transaction.inline(change).await.unwrap();
+    }
 }
 
 async fn build(folder: &Path, rows: u64, sorted: bool) -> Instant {
@@ -238,26 +196,14 @@ async fn build(folder: &Path, rows: u64, sorted: bool) -> Instant {
         .await
         .unwrap();
     let began = Instant::now();
-    let (mut transaction, _) = begin(&catalog, "created_table:\"main\".\"t\"").await;
-    transaction.stage(table(sorted)).await.unwrap();
+    create_table(&catalog, sorted).await;
     let (table_id, schema_version) = (1, 1);
-    let create = InlineChange::CreateTable {
-        table_id,
-        schema_version,
-        schema: columns(),
-    };
-    transaction.inline(create).await.unwrap();
-    transaction
-        .inline(InlineChange::Register {
-            table_id,
-            schema_version,
-        })
-        .await
-        .unwrap();
-    transaction.commit().await.unwrap();
     let chunks: Vec<u64> = (0..rows).step_by(usize::try_from(CHUNK_ROWS).unwrap()).collect();
     for part in chunks.chunks(usize::try_from(COMMIT_CHUNKS).unwrap()) {
         let (mut transaction, begin_snapshot) = begin(&catalog, "inlined_insert:1").await;
+        if part.first() == Some(&0) {
+            create_inlined_table(&mut transaction, table_id, schema_version).await;
+        }
         for first in part {
             let ids = *first..(first + CHUNK_ROWS).min(rows);
             let insert = InlineChange::Insert {

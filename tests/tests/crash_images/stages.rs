@@ -7,15 +7,12 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use async_trait::async_trait;
 use moraine_codec::Record;
-use moraine_codec::proto::{
-    ColumnValue, GcFileValue, MigrationValue, SchemaVersionValue, SnapshotValue, TableStatsValue, TableValue,
-};
+use moraine_codec::proto::{GcFileValue, MigrationValue};
 use moraine_commit::flush::FlushOptions;
-use moraine_commit::{Catalog, CatalogTransaction, Change, InlineChange, OpenError, SnapshotChanges, views};
-use moraine_keys::{
-    ColumnKey, DataFileKey, GcFileKey, History, InlineInsertKey, Kind, MigrationKey, SchemaVersionKey,
-    SnapshotKey, TableKey, TableStatsKey,
-};
+use moraine_commit::lake::ColumnType;
+use moraine_commit::verbs::{ColumnDefinition, TableDefinition};
+use moraine_commit::{Catalog, Change, OpenError, views};
+use moraine_keys::{DataFileKey, GcFileKey, History, InlineInsertKey, Kind, MigrationKey, SnapshotKey};
 use moraine_store::{OpenOptions, ReadExt, SlateReader, SlateStore, Store};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
@@ -64,107 +61,25 @@ impl Flush {
     }
 }
 
-async fn begin(catalog: &Arc<Catalog>, id: u64, changes_made: &str) -> Result<CatalogTransaction, Failure> {
-    let mut transaction = catalog.begin().await?;
-    transaction
-        .insert_snapshot(SnapshotValue {
-            snapshot_id: id,
-            schema_version: 1,
-            next_catalog_id: 10,
-            next_file_id: 10,
-            ..SnapshotValue::default()
-        })
-        .await?;
-    transaction
-        .set_snapshot_changes(SnapshotChanges {
-            snapshot_id: id,
-            changes_made: Some(changes_made.to_owned()),
-            ..SnapshotChanges::default()
-        })
-        .await?;
-    Ok(transaction)
-}
-
-fn table_of_one_column() -> Vec<Change> {
-    let table = TableValue {
-        table_id: 1,
-        begin_snapshot: 1,
-        table_name: "t".to_owned(),
-        path: "t/".to_owned(),
-        path_is_relative: true,
-        ..TableValue::default()
-    };
-    let column = ColumnValue {
-        table_id: 1,
-        column_id: 1,
-        begin_snapshot: 1,
-        column_order: 1,
-        column_name: "n".to_owned(),
-        column_type: "int64".to_owned(),
-        ..ColumnValue::default()
-    };
-    let version = SchemaVersionValue {
-        schema_version: 1,
-        ..SchemaVersionValue::default()
-    };
-    let stats = TableStatsValue {
-        table_id: 1,
-        ..TableStatsValue::default()
-    };
-    vec![
-        Change::Insert(Record::Table(TableKey { table_id: 1 }, table)),
-        Change::Insert(Record::Column(
-            ColumnKey {
-                table_id: 1,
-                column_id: 1,
-            },
-            column,
-        )),
-        Change::Insert(Record::SchemaVersion(
-            SchemaVersionKey {
-                table_id: 1,
-                begin_snapshot: 1,
-            },
-            version,
-        )),
-        Change::Insert(Record::TableStats(TableStatsKey { table_id: 1 }, stats)),
-    ]
-}
-
 #[async_trait]
 impl Story for Flush {
     async fn before(&self, store: Arc<dyn ObjectStore>) -> Result<(), Failure> {
         let catalog = open(store).await?;
         catalog.create(Some("data/"), false).await?;
-        let mut made = begin(&catalog, 1, r#"created_table:"main"."t""#).await?;
-        made.stage(table_of_one_column()).await?;
-        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
-        let (table_id, schema_version) = (1, 1);
-        made.inline(InlineChange::CreateTable {
-            table_id,
-            schema_version,
-            schema: Arc::clone(&schema),
-        })
-        .await?;
-        made.inline(InlineChange::Register {
-            table_id,
-            schema_version,
-        })
-        .await?;
-        made.commit().await?;
-        let mut filled = begin(&catalog, 2, "inlined_insert:1").await?;
         let values = (0..ROWS).map(|row| i64::try_from(row).ok());
         let column: ArrayRef = Arc::new(Int64Array::from_iter(values));
-        filled
-            .inline(InlineChange::Insert {
-                table_id,
-                schema_version,
-                begin_snapshot: 2,
-                row_ids: (0..ROWS).collect(),
-                batch: RecordBatch::try_new(schema, vec![column])?,
-            })
-            .await?;
-        filled.commit().await?;
+        let schema = Schema::new(vec![Field::new("n", DataType::Int64, true)]);
+        let rows = RecordBatch::try_new(Arc::new(schema), vec![column])?;
+        let columns = vec![ColumnDefinition::new("n", ColumnType::Int64)];
+        let table = TableDefinition::new("t", columns);
+        let made = catalog.commit(|tx| {
+            let (table, rows) = (table.clone(), rows.clone());
+            async move {
+                let table = tx.create_table("main", table).await?;
+                tx.insert_inlined(table, rows).await
+            }
+        });
+        made.await?;
         Ok(catalog.close().await?)
     }
 
