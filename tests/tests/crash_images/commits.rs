@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use moraine_codec::proto::SnapshotValue;
-use moraine_commit::{Catalog, StageError};
+use moraine_commit::{Catalog, CatalogTransaction, StageError};
 use object_store::ObjectStore;
 
 use crate::lake::{self, Failure};
@@ -100,6 +100,18 @@ async fn commit_durable_not_acknowledged_is_there_whole_and_is_found_by_who_trie
 /// Commits that build on each other and wait for the same flush.
 struct Group;
 
+/// A commit is seen a moment before its transaction has given the slot back; until then the next is asked to try again.
+async fn staged_next(catalog: &Arc<Catalog>, n: u64) -> Result<CatalogTransaction, Failure> {
+    loop {
+        match lake::staged(catalog, n).await {
+            Err(failure) if matches!(failure.downcast_ref(), Some(StageError::SlotTaken { .. })) => {
+                tokio::task::yield_now().await;
+            }
+            staged => return staged,
+        }
+    }
+}
+
 #[async_trait]
 impl Story for Group {
     async fn before(&self, store: Arc<dyn ObjectStore>) -> Result<(), Failure> {
@@ -112,7 +124,7 @@ impl Story for Group {
         let catalog = open(Arc::new(paced)).await?;
         let mut members = Vec::new();
         for n in BEFORE + 1..=BEFORE + MEMBERS {
-            let transaction = lake::staged(&catalog, n).await?;
+            let transaction = staged_next(&catalog, n).await?;
             members.push(tokio::spawn(transaction.commit()));
             while catalog.begin().await?.newest_snapshot_id() != Some(n) {
                 tokio::task::yield_now().await;
