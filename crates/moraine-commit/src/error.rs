@@ -143,8 +143,12 @@ impl From<EncodeError> for StageError {
 }
 
 impl From<InlineError> for StageError {
+    /// A store that could not be read is the same failure whichever of its records was asked for.
     fn from(error: InlineError) -> Self {
-        StageError::Inline(error)
+        match error {
+            InlineError::Read(error) => StageError::Read(error),
+            error => StageError::Inline(error),
+        }
     }
 }
 
@@ -206,7 +210,7 @@ impl From<EncodeError> for CommitFailure {
 
 impl From<InlineError> for CommitFailure {
     fn from(error: InlineError) -> Self {
-        StageError::Inline(error).into()
+        StageError::from(error).into()
     }
 }
 

@@ -138,5 +138,14 @@ pub enum TableError {
     Stage(#[from] StageError),
     /// Inlined rows could not be read.
     #[error(transparent)]
-    Inline(#[from] InlineError),
+    Inline(InlineError),
+}
+
+impl From<InlineError> for TableError {
+    fn from(error: InlineError) -> Self {
+        match error {
+            InlineError::Read(error) => TableError::Read(error),
+            error => TableError::Inline(error),
+        }
+    }
 }

@@ -196,9 +196,12 @@ impl TablePlan {
 
     /// An error of this table.
     pub(super) fn error(&self, source: InlineError) -> FlushError {
-        FlushError::Table {
-            table: self.name.to_string(),
-            source,
+        match source {
+            InlineError::Read(error) => FlushError::Read(error),
+            source => FlushError::Table {
+                table: self.name.to_string(),
+                source,
+            },
         }
     }
 

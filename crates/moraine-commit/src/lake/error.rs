@@ -61,10 +61,19 @@ pub enum LakeError {
     NotDurable(#[source] CommitError),
     /// Inlined rows could not be read.
     #[error(transparent)]
-    Inline(#[from] InlineError),
+    Inline(InlineError),
     /// The store could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+impl From<InlineError> for LakeError {
+    fn from(error: InlineError) -> Self {
+        match error {
+            InlineError::Read(error) => LakeError::Read(error),
+            error => LakeError::Inline(error),
+        }
+    }
 }
 
 impl From<CatalogError> for LakeError {

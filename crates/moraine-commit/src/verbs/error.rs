@@ -178,7 +178,10 @@ impl From<ReadError> for VerbError {
 
 impl From<InlineError> for VerbError {
     fn from(error: InlineError) -> Self {
-        VerbError::Inline(error)
+        match error {
+            InlineError::Read(error) => VerbError::Read(error),
+            error => VerbError::Inline(error),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use moraine_codec::EncodeError;
+use moraine_commit::lake::LakeError;
+use moraine_commit::verbs::{self, VerbError};
 use moraine_commit::{CatalogError, CommitFailure, StageError, words};
 use moraine_inline::InlineError;
 use moraine_store::{CommitError, ReadError};
@@ -196,4 +198,32 @@ fn quoted_text_loses_the_words_and_nothing_else() {
     );
     assert!(!words::invites_retry(&words::permanent(HOSTILE)));
     assert!(words::invites_retry("Transaction CONFLICT"));
+}
+
+#[test]
+fn store_that_cannot_be_read_is_the_same_failure_of_inlined_rows() {
+    for (of_rows, plain) in read_errors().into_iter().zip(read_errors()) {
+        let of_rows = InlineError::Read(of_rows);
+        assert!(
+            matches!(StageError::from(of_rows), StageError::Read(_)),
+            "{plain:?}"
+        );
+    }
+    let fence = || ReadError::Fenced {
+        detail: HOSTILE.to_owned(),
+    };
+    let rows = || InlineError::Read(fence());
+    assert!(matches!(
+        CommitFailure::from(rows()),
+        CommitFailure::Fenced { .. }
+    ));
+    let verb = VerbError::from(rows());
+    assert!(matches!(
+        verbs::CommitError::from(verb),
+        verbs::CommitError::Fenced { .. }
+    ));
+    assert!(matches!(
+        LakeError::from(rows()),
+        LakeError::Read(ReadError::Fenced { .. })
+    ));
 }
