@@ -23,7 +23,8 @@ enum What {
     Writers(Writers),
     /// Commits: of the library, beside bare SlateDB and RockLake's keys, and of fleets of DuckDB processes, beside PostgreSQL
     Commit(Commit),
-    /// A migration of a catalog with many file records, beside the same reads and writes alone and a plain rewrite
+    /// Import and migration of a catalog with many file records: rates and the greatest memory, beside a plain scan and
+    /// rewrite of the same keys and, if given, COPY of the same rows into PostgreSQL
     Migrate(Migrate),
 }
 
@@ -84,9 +85,12 @@ struct Commit {
 
 #[derive(Debug, Args)]
 struct Migrate {
-    /// File records in the catalog
-    #[arg(long, default_value_t = 1_000_000)]
-    files: u64,
+    /// File records in the catalog, one run each; two sizes show what memory grows with
+    #[arg(long, value_delimiter = ',', default_value = "250000,1000000")]
+    files: Vec<u64>,
+    /// A PostgreSQL to compare with, as for `bench catalogs`
+    #[arg(long, value_name = "CONNSTR")]
+    postgres: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -109,18 +113,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         Some(What::Catalogs(catalogs)) => compare(catalogs),
         Some(What::Writers(writers)) => race(writers),
         Some(What::Commit(commit)) => commits(commit),
-        Some(What::Migrate(migrate)) => {
-            let mut cargo = steps::cargo(&[
-                "run",
-                "--release",
-                "--package",
-                "moraine-migrate",
-                "--example",
-                "bench_migrate",
-            ]);
-            cargo.arg("--").arg(migrate.files.to_string());
-            steps::run("a migration beside plain reads and writes", &mut cargo)
-        }
+        Some(What::Migrate(options)) => migrate(options),
         Some(What::Flush(options)) => flush(options),
     }
 }
@@ -183,4 +176,16 @@ fn flush(options: &Flush) -> anyhow::Result<()> {
         arguments.push("sorted");
     }
     steps::run("a flush beside Parquet", &mut steps::cargo(&arguments))
+}
+
+fn migrate(options: &Migrate) -> anyhow::Result<()> {
+    // Built with the features of the whole workspace, which other benchmarks and builds have too.
+    let build = ["build", "--release", "--workspace", "--example", "bench_migrate"];
+    steps::run("building the benchmark", &mut steps::cargo(&build))?;
+    let name = format!("bench_migrate{}", std::env::consts::EXE_SUFFIX);
+    let mut program = Command::new(steps::target_directory()?.join("release/examples").join(name));
+    let sizes: Vec<String> = options.files.iter().map(u64::to_string).collect();
+    program.arg(sizes.join(","));
+    program.args(options.postgres.as_deref());
+    steps::run("lakes that move, beside plain reads and writes", &mut program)
 }
