@@ -10,6 +10,8 @@ use crate::{CommitError, Read, ReadError, Staging, Store, Transaction, WriteSet,
 
 /// Records in the tests of long scans: more than any implementation fetches at once.
 const MANY_RECORDS: u32 = 700;
+/// Often enough that an implementation which treats such keys otherwise does so.
+const REWRITES: usize = 100;
 /// Batches in the test of atomicity.
 const BATCHES: u8 = 50;
 
@@ -35,6 +37,7 @@ pub async fn run_all(make: impl AsyncFn() -> Arc<dyn Store>) -> Outcome {
         empty_ranges_give_empty_scans,
         long_scans_are_complete,
         transactions_read_their_own_writes,
+        rewritten_keys_read_like_others,
         staging_reads_like_a_transaction,
         write_write_conflicts_are_detected,
         disjoint_writes_do_not_conflict,
@@ -296,6 +299,67 @@ async fn check_own_writes(read: &dyn Read) -> Result<(), ReadError> {
         keys(read, KeyRange::all()).await?,
         [key(3, 0), key(4, 1), key(4, 3), key(4, 4)]
     );
+    Ok(())
+}
+
+/// Keys that are written again and again, and those beside them, read like all others in every view, however they are
+/// scanned.
+///
+/// # Errors
+/// The store's.
+pub async fn rewritten_keys_read_like_others(store: &Arc<dyn Store>) -> Outcome {
+    let (first, second, beside, last) = (key(4, 1), key(4, 2), key(4, 3), key(4, 5));
+    let between = Bytes::from([second.as_ref(), &[0]].concat());
+    commit(
+        store,
+        &[
+            (beside.clone(), Some("beside")),
+            (between.clone(), Some("between")),
+        ],
+    )
+    .await?;
+    let mut views = Vec::new();
+    for number in 0..REWRITES {
+        let value = if number % 2 == 0 { "even" } else { "odd" };
+        // Every third time the second key is not there.
+        let present = (number % 3 != 2).then_some(value);
+        let changes = [
+            (first.clone(), Some(value)),
+            (second.clone(), present),
+            (last.clone(), Some(value)),
+        ];
+        commit(store, &changes).await?;
+        views.push((store.view()?, value, present));
+    }
+    let all = |value, present: Option<&'static str>| {
+        [
+            (&first, Some(value)),
+            (&second, present),
+            (&between, Some("between")),
+            (&beside, Some("beside")),
+            (&last, Some(value)),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.clone(), Bytes::from_static(value?.as_bytes()))))
+        .collect::<Vec<_>>()
+    };
+    let ranges = [
+        KeyRange::all(),
+        range(first.clone(), Some(last.clone())),
+        range(second.clone(), Some(beside.clone())),
+        range(between.clone(), None),
+        range(Bytes::new(), Some(second.clone())),
+        range(key(4, 4), Some(key(4, 9))),
+        range(last.clone(), None),
+    ];
+    for (view, value, present) in views {
+        for range in &ranges {
+            let found = collect(view.scan(range.clone()).await?).await?;
+            let mut expected = all(value, present);
+            expected.retain(|(key, _)| range.contains(key));
+            assert_eq!(found, expected, "{range:?}");
+        }
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod follow;
 pub(crate) mod guard;
 pub(crate) mod read_only;
 mod reader;
+mod rewritten;
 pub(crate) mod settings;
 mod tail;
 mod transaction;
@@ -32,6 +33,7 @@ use crate::{CommitError, OpenOptions, Read, ReadError, Scan, Store, Transaction,
 use attendant::Attendant;
 use flusher::Flusher;
 use guard::{Failure, Guard, KeyName, read_error};
+use rewritten::{Around, Rewritten};
 use transaction::SlateTransaction;
 
 /// A store in SlateDB, open for writing. Dropping it without [`Store::close`] loses nothing that was acknowledged.
@@ -45,6 +47,7 @@ pub(crate) struct Inner {
     flusher: Flusher,
     _attendant: Attendant,
     guard: Guard,
+    rewritten: Rewritten,
     reads: Arc<AtomicU64>,
     closed: AtomicBool,
 }
@@ -59,8 +62,10 @@ impl SlateStore {
             seen: Arc::clone(&seen),
         };
         let (cache, handle) = settings::cache();
+        let engine = settings::writer(location.local);
+        let rewritten = Rewritten::new(engine.l0_sst_size_bytes);
         let mut builder = Db::builder(location.prefix.clone(), Arc::new(observed))
-            .with_settings(settings::writer(location.local))
+            .with_settings(engine)
             .with_segment_extractor(Arc::new(settings::SubspaceExtractor))
             .with_db_cache(cache, handle);
         if let Some(epoch) = options.expected_writer_epoch {
@@ -75,6 +80,7 @@ impl SlateStore {
                 limit: options.request_timeout,
                 seen,
             },
+            rewritten,
             reads: Arc::default(),
             closed: AtomicBool::new(false),
         };
@@ -227,6 +233,7 @@ impl Store for SlateStore {
     }
 }
 
+#[derive(Clone)]
 struct SlateView {
     snapshot: Arc<DbSnapshot>,
     inner: Arc<Inner>,
@@ -240,12 +247,22 @@ impl Read for SlateView {
     }
 
     async fn scan(&self, range: KeyRange) -> Result<Box<dyn Scan>, ReadError> {
-        let Some(bounds) = bounds(&range) else {
+        match Around::new(self, &range) {
+            Some(around) => Ok(Box::new(around)),
+            None => self.scan_whole(&range).await,
+        }
+    }
+}
+
+impl SlateView {
+    /// One scan of the engine's over all of `range`.
+    async fn scan_whole(&self, range: &KeyRange) -> Result<Box<dyn Scan>, ReadError> {
+        let Some(bounds) = bounds(range) else {
             return Ok(Box::new(EmptyScan));
         };
         let options = settings::scan();
         let call = self.snapshot.scan_with_options(bounds, &options);
-        let iterator = self.inner.guard.read(RangeName(&range), call).await?;
+        let iterator = self.inner.guard.read(RangeName(range), call).await?;
         Ok(self.inner.counted(iterator, Some(Arc::clone(&self.snapshot))))
     }
 }

@@ -15,11 +15,24 @@ use crate::{CommitError, Pending, Read, ReadError, Scan, Transaction};
 pub(crate) struct SlateTransaction {
     inner: Arc<Inner>,
     transaction: DbTransaction,
+    /// Keys of the batch, and its bytes.
+    keys: Vec<Bytes>,
+    bytes: usize,
 }
 
 impl SlateTransaction {
     pub(crate) fn new(inner: Arc<Inner>, transaction: DbTransaction) -> Self {
-        SlateTransaction { inner, transaction }
+        SlateTransaction {
+            inner,
+            transaction,
+            keys: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn written(&mut self, key: Bytes, value_bytes: usize) {
+        self.bytes += key.len() + value_bytes;
+        self.keys.push(key);
     }
 }
 
@@ -50,23 +63,33 @@ impl Transaction for SlateTransaction {
         check_key(&key)?;
         self.transaction
             .put(&key, &value)
-            .map_err(|error| read_error(error.into(), &KeyName(&key)))
+            .map_err(|error| read_error(error.into(), &KeyName(&key)))?;
+        self.written(key, value.len());
+        Ok(())
     }
 
     fn delete(&mut self, key: Bytes) -> Result<(), ReadError> {
         check_key(&key)?;
         self.transaction
             .delete(&key)
-            .map_err(|error| read_error(error.into(), &KeyName(&key)))
+            .map_err(|error| read_error(error.into(), &KeyName(&key)))?;
+        self.written(key, 0);
+        Ok(())
     }
 
     async fn commit(self: Box<Self>) -> Result<Pending, CommitError> {
-        let SlateTransaction { inner, transaction } = *self;
+        let SlateTransaction {
+            inner,
+            transaction,
+            keys,
+            bytes,
+        } = *self;
         // After this point a failure may be one of a batch that was already on its way.
         inner.snapshot()?;
         match inner.guard.run(transaction.commit()).await {
             Ok(None) => Ok(Pending::new(std::future::ready(Ok(())))),
             Ok(Some(handle)) => {
+                inner.rewritten.written(keys, bytes);
                 inner.flusher.wake();
                 Ok(Pending::new(async move {
                     inner
