@@ -101,6 +101,9 @@ struct Flush {
     /// Gives the table a sort order
     #[arg(long)]
     sorted: bool,
+    /// Gives the table a thousand partitions
+    #[arg(long)]
+    partitioned: bool,
 }
 
 /// Runs the criterion benchmarks, or compares catalogs.
@@ -172,8 +175,10 @@ fn writers(sizes: &[u32], commits: u32, postgres: Option<&str>) -> anyhow::Resul
 fn flush(options: &Flush) -> anyhow::Result<()> {
     let rows = options.rows.to_string();
     let mut arguments = vec!["bench", "--workspace", "--bench", "flush", "--", &rows];
-    if options.sorted {
-        arguments.push("sorted");
+    for (word, is_set) in [("sorted", options.sorted), ("partitioned", options.partitioned)] {
+        if is_set {
+            arguments.push(word);
+        }
     }
     steps::run("a flush beside Parquet", &mut steps::cargo(&arguments))
 }

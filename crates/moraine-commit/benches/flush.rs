@@ -1,10 +1,10 @@
 //! Flushing a table of many inlined rows: rows a second and the greatest resident memory, beside arrow-rs writing the same Parquet
 //! from rows in memory. Each measurement is a process of its own, so that none is charged for another's memory. Arguments: the
-//! number of rows (10,000,000) and `sorted` to give the table a sort order.
+//! number of rows (10,000,000), `sorted` to give the table a sort order and `partitioned` to give it partitions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use moraine_codec::proto::SnapshotValue;
 use moraine_commit::flush::FlushOptions;
-use moraine_commit::lake::{ColumnType, SortExpression};
-use moraine_commit::verbs::{ColumnDefinition, TableDefinition};
+use moraine_commit::lake::{ColumnType, SortExpression, Transform};
+use moraine_commit::verbs::{ColumnDefinition, PartitionField, TableDefinition};
 use moraine_commit::{Catalog, CatalogOptions, CatalogTransaction, InlineChange, SnapshotChanges};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -37,7 +37,11 @@ fn main() {
         .iter()
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(ROWS);
-    let sorted = arguments.iter().any(|argument| argument == "sorted");
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let order = Order {
+        sorted: has("sorted"),
+        partitioned: has("partitioned"),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -47,7 +51,7 @@ fn main() {
         let (task, folder) = task.split_once(' ').unwrap();
         let folder = Path::new(folder);
         let began = match task {
-            "build" => runtime.block_on(build(folder, rows, sorted)),
+            "build" => runtime.block_on(build(folder, rows, order)),
             "flush" => runtime.block_on(flush(folder)),
             _ => write_parquet(folder, rows),
         };
@@ -68,15 +72,29 @@ fn main() {
             bytes / 1024.0 / 1024.0
         );
     }
-    let bytes = |path: PathBuf| -> u64 {
-        let files = std::fs::read_dir(path).unwrap();
-        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
-    };
-    let flushed = bytes(folder.path().join("data/main/t"));
+    let flushed = bytes(&folder.path().join("data/main/t"));
     println!(
         "{flushed} bytes flushed, {} by arrow-rs",
-        bytes(folder.path().join("parquet"))
+        bytes(&folder.path().join("parquet"))
     );
+}
+
+/// Bytes of the files in a folder and in those below it.
+fn bytes(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    files
+        .map(|file| match file.metadata().unwrap() {
+            metadata if metadata.is_dir() => bytes(&file.path()),
+            metadata => metadata.len(),
+        })
+        .sum()
+}
+
+/// What a table's files are to look like.
+#[derive(Clone, Copy)]
+struct Order {
+    sorted: bool,
+    partitioned: bool,
 }
 
 fn measured(task: &str, folder: &Path, arguments: &[String]) -> (f64, f64) {
@@ -155,7 +173,7 @@ async fn begin(catalog: &Arc<Catalog>, changes_made: &str) -> (CatalogTransactio
 }
 
 /// The table, as snapshot 1.
-async fn create_table(catalog: &Arc<Catalog>, sorted: bool) {
+async fn create_table(catalog: &Arc<Catalog>, order: Order) {
     let numbers = ["id", "value"].map(|name| ColumnDefinition::new(name, ColumnType::Int64));
     let texts = ["name", "place"].map(|name| ColumnDefinition::new(name, ColumnType::Varchar));
     let definition = TableDefinition::new("t", numbers.into_iter().chain(texts).collect());
@@ -163,7 +181,11 @@ async fn create_table(catalog: &Arc<Catalog>, sorted: bool) {
         let definition = definition.clone();
         async move {
             let table = tx.create_table("main", definition).await?;
-            if sorted {
+            if order.partitioned {
+                let key = PartitionField::new("place", Transform::Identity);
+                tx.set_partition(table, vec![key]).await?;
+            }
+            if order.sorted {
                 tx.set_sort(table, vec![SortExpression::ascending("value")])
                     .await?;
             }
@@ -189,14 +211,14 @@ async fn create_inlined_table(transaction: &mut CatalogTransaction, table_id: u6
     }
 }
 
-async fn build(folder: &Path, rows: u64, sorted: bool) -> Instant {
+async fn build(folder: &Path, rows: u64, order: Order) -> Instant {
     let catalog = open(folder).await;
     catalog
         .create(Some(&folder.join("data").display().to_string()), false)
         .await
         .unwrap();
     let began = Instant::now();
-    create_table(&catalog, sorted).await;
+    create_table(&catalog, order).await;
     let (table_id, schema_version) = (1, 1);
     let chunks: Vec<u64> = (0..rows).step_by(usize::try_from(CHUNK_ROWS).unwrap()).collect();
     for part in chunks.chunks(usize::try_from(COMMIT_CHUNKS).unwrap()) {

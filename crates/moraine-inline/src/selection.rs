@@ -9,6 +9,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use futures::future::try_join_all;
+use moraine_codec::proto::InlineChunkValue;
+use moraine_keys::{InlineInsertKey, KeyRange, Kind};
 use moraine_store::{Read, ReadExt, Staging};
 
 use crate::directory::{Directory, Scope};
@@ -248,36 +250,129 @@ impl Selection {
         range: Range<usize>,
         projection: &[usize],
     ) -> Result<RecordBatch, InlineError> {
+        let rows = self.rows_at(range)?;
+        let schema = self.schema.project(projection);
+        let schema = schema.map_err(|source| InlineError::Assemble { source })?;
+        let mut batches = BTreeMap::new();
+        if !projection.is_empty() {
+            self.fetch_all(read, &chunks_of(rows), projection, &mut batches)
+                .await?;
+        }
+        self.assemble(rows, Arc::new(schema), &batches)
+    }
+
+    /// All user columns of the rows at the positions `range`, for somebody who reads the whole table once, window by window: chunks
+    /// that follow one another in the store are scanned, by large requests and past the store's cache, and only single ones are
+    /// fetched. `places` tells the place of each span among all chunks of the version, in the order of their keys; `kept` has the
+    /// chunks that reach from one window into the next.
+    pub(crate) async fn scanned_window(
+        &self,
+        read: &dyn Read,
+        range: Range<usize>,
+        places: &[usize],
+        kept: &mut BTreeMap<InlineInsertKey, RecordBatch>,
+    ) -> Result<RecordBatch, InlineError> {
+        let projection: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let rows = self.rows_at(range)?;
+        let place = |chunk: &usize| places.get(*chunk).copied().unwrap_or_default();
+        let mut batches = BTreeMap::new();
+        let mut missing = Vec::new();
+        for chunk in chunks_of(rows) {
+            match self.spans.get(chunk).and_then(|span| kept.remove(&span.key)) {
+                Some(batch) => drop(batches.insert(chunk, batch)),
+                None => missing.push(chunk),
+            }
+        }
+        missing.sort_unstable_by_key(place);
+        let mut single = Vec::new();
+        for run in missing.chunk_by(|a, b| place(a) + 1 == place(b)) {
+            match run {
+                [chunk] => single.push(*chunk),
+                run => self.scan(read, run, &projection, &mut batches).await?,
+            }
+        }
+        self.fetch_all(read, &single, &projection, &mut batches).await?;
+        let window = self.assemble(rows, Arc::clone(&self.schema), &batches)?;
+        let last = rows.last().map_or(0, |row| row.row_id);
+        kept.clear();
+        for (chunk, batch) in batches {
+            let span = self.spans.get(chunk).filter(|span| span.end > last);
+            if let Some(span) = span {
+                kept.insert(span.key.clone(), batch);
+            }
+        }
+        Ok(window)
+    }
+
+    fn rows_at(&self, range: Range<usize>) -> Result<&[RowVersion], InlineError> {
         let (start, end) = (range.start, range.end);
-        let out_of_bounds = InlineError::WindowOutOfBounds {
+        self.rows.get(range).ok_or(InlineError::WindowOutOfBounds {
             start,
             end,
             rows: self.rows.len(),
-        };
-        let rows = self.rows.get(range).ok_or(out_of_bounds)?;
-        let schema = self
-            .schema
-            .project(projection)
-            .map_err(|source| InlineError::Assemble { source })?;
-        let schema = Arc::new(schema);
-        if rows.is_empty() {
-            return Ok(RecordBatch::new_empty(schema));
-        }
-        if projection.is_empty() {
+        })
+    }
+
+    /// `rows` from the chunks that hold them.
+    fn assemble(
+        &self,
+        rows: &[RowVersion],
+        schema: SchemaRef,
+        batches: &BTreeMap<usize, RecordBatch>,
+    ) -> Result<RecordBatch, InlineError> {
+        let assembled = if schema.fields().is_empty() {
             let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-            return RecordBatch::try_new_with_options(schema, Vec::new(), &options)
-                .map_err(|source| InlineError::Assemble { source });
-        }
-        let chunks: BTreeSet<usize> = rows.iter().map(|row| row.chunk).collect();
-        let chunks: Vec<usize> = chunks.into_iter().collect();
-        let mut batches = BTreeMap::new();
+            RecordBatch::try_new_with_options(schema, Vec::new(), &options)
+        } else {
+            concat_batches(&schema, &self.runs(rows, batches))
+        };
+        assembled.map_err(|source| InlineError::Assemble { source })
+    }
+
+    async fn fetch_all(
+        &self,
+        read: &dyn Read,
+        chunks: &[usize],
+        projection: &[usize],
+        batches: &mut BTreeMap<usize, RecordBatch>,
+    ) -> Result<(), InlineError> {
         for group in chunks.chunks(BODIES_IN_FLIGHT_MAX) {
             let fetched =
                 try_join_all(group.iter().map(|chunk| self.fetch(read, *chunk, projection))).await?;
             batches.extend(group.iter().copied().zip(fetched));
         }
-        let runs = self.runs(rows, &batches);
-        concat_batches(&schema, &runs).map_err(|source| InlineError::Assemble { source })
+        Ok(())
+    }
+
+    /// Reads chunks between whose keys there is no other.
+    async fn scan(
+        &self,
+        read: &dyn Read,
+        chunks: &[usize],
+        projection: &[usize],
+        batches: &mut BTreeMap<usize, RecordBatch>,
+    ) -> Result<(), InlineError> {
+        let key = |chunk: Option<&usize>| {
+            chunk
+                .and_then(|chunk| self.spans.get(*chunk))
+                .map(|span| &span.key)
+        };
+        let (Some(first), Some(last)) = (key(chunks.first()), key(chunks.last())) else {
+            return Err(corruption("a selection", "a row names no chunk of it"));
+        };
+        let behind_last = [last.encode().as_ref(), &[0]].concat();
+        let range = KeyRange {
+            start: first.encode(),
+            end: Some(behind_last.into()),
+        };
+        let mut found = read.record_scan::<InlineInsertKey>(range).await?;
+        for chunk in chunks {
+            let record = found.next().await?;
+            let record = record.filter(|(found, _)| key(Some(chunk)) == Some(found));
+            let body = self.decode(*chunk, record.map(|(_, value)| value), projection)?;
+            batches.insert(*chunk, body);
+        }
+        Ok(())
     }
 
     async fn fetch(
@@ -291,6 +386,19 @@ impl Selection {
             .get(chunk)
             .ok_or_else(|| corruption("a selection", "a row names no chunk of it"))?;
         let value = read.value(&span.key).await?;
+        self.decode(chunk, value, projection)
+    }
+
+    fn decode(
+        &self,
+        chunk: usize,
+        value: Option<InlineChunkValue>,
+        projection: &[usize],
+    ) -> Result<RecordBatch, InlineError> {
+        let span = self
+            .spans
+            .get(chunk)
+            .ok_or_else(|| corruption("a selection", "a row names no chunk of it"))?;
         let value =
             value.ok_or_else(|| corruption(&span.key, "a locator names this chunk, which does not exist"))?;
         span.confirm(&value)?;
@@ -319,4 +427,10 @@ impl Selection {
         };
         rows.chunk_by(follows).filter_map(run).collect()
     }
+}
+
+/// The chunks that hold `rows`, each once.
+fn chunks_of(rows: &[RowVersion]) -> Vec<usize> {
+    let chunks: BTreeSet<usize> = rows.iter().map(|row| row.chunk).collect();
+    chunks.into_iter().collect()
 }

@@ -18,6 +18,7 @@ mod statistics;
 mod tail;
 mod value_text;
 
+use arrow_array::{Array, RecordBatch};
 use parquet::errors::ParquetError;
 
 use crate::error::InlineError;
@@ -32,6 +33,16 @@ pub use row_id_column::read_row_ids;
 pub use row_multiset::RowMultiset;
 pub use row_windows::{FLUSH_WINDOW_ROWS, FlushWindow, InlinedRows, flushable_rows};
 pub use statistics::ColumnStatistics;
+
+/// Bytes of the rows of a batch, whatever else lies in the memory that its arrays are slices of.
+fn batch_bytes(batch: &RecordBatch) -> usize {
+    let columns = batch.columns().iter();
+    let bytes = columns.map(|column| {
+        let sliced = column.to_data().get_slice_memory_size();
+        sliced.unwrap_or_else(|_| column.get_array_memory_size())
+    });
+    bytes.sum()
+}
 
 fn parquet_error(error: ParquetError) -> InlineError {
     let ParquetError::External(source) = error else {

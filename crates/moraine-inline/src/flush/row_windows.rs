@@ -1,12 +1,16 @@
 //! The rows a flush takes, a window at a time.
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use moraine_keys::InlineInsertKey;
 use moraine_store::{Read, Staging};
 
 use crate::directory::{Directory, Scope};
 use crate::directory_memory::DirectoriesAt;
 use crate::error::InlineError;
+use crate::flush::batch_bytes;
 use crate::row_ids::RowIds;
 use crate::schema_record;
 use crate::selection::{RowPredicate, RowVersion, Selection, expand};
@@ -26,17 +30,19 @@ pub struct InlinedRows {
     table_id: u64,
     schema: SchemaRef,
     predicate: RowPredicate,
-    /// By first row id.
-    spans: Vec<Span>,
+    /// By first row id, each with its place among them in the order of keys.
+    spans: Vec<(Span, usize)>,
     /// The first row id of the next selection.
     next_row: u64,
     /// How many of `spans` have been opened.
     opened: usize,
     /// Opened ones that are not behind the next selection.
-    active: Vec<Span>,
-    /// Rows whose lifetimes are known, and how many of them have been given out.
-    selection: Option<Selection>,
+    active: Vec<(Span, usize)>,
+    /// Rows whose lifetimes are known, the places of their chunks, and how many of the rows have been given out.
+    selection: Option<(Selection, Vec<usize>)>,
     given: usize,
+    /// Chunks that reach from the last window into the next.
+    kept: BTreeMap<InlineInsertKey, RecordBatch>,
     /// Rows of the next window.
     window_rows: usize,
 }
@@ -68,7 +74,9 @@ pub async fn flushable_rows(
     })?;
     let scope = Scope::version(table_id, schema_version, 0..=until, RowIds::all());
     let mut spans = Directory::load(staging, directories, &scope).await?.spans;
-    spans.sort_unstable_by_key(|span| span.start);
+    spans.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    let mut spans: Vec<(Span, usize)> = spans.into_iter().zip(0..).collect();
+    spans.sort_by_key(|(span, _)| span.start);
     Ok(InlinedRows {
         table_id,
         schema,
@@ -79,6 +87,7 @@ pub async fn flushable_rows(
         active: Vec::new(),
         selection: None,
         given: 0,
+        kept: BTreeMap::new(),
         window_rows: FIRST_WINDOW_ROWS,
     })
 }
@@ -87,7 +96,8 @@ impl InlinedRows {
     /// How many versions of rows there are.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.spans.iter().map(Span::rows).fold(0, u64::saturating_add)
+        let rows = self.spans.iter().map(|(span, _)| span.rows());
+        rows.fold(0, u64::saturating_add)
     }
 
     /// The user columns.
@@ -105,7 +115,7 @@ impl InlinedRows {
         while !self
             .selection
             .as_ref()
-            .is_some_and(|selection| left(selection, self.given))
+            .is_some_and(|(selection, _)| left(selection, self.given))
         {
             self.selection = self.select(read).await?;
             self.given = 0;
@@ -113,15 +123,16 @@ impl InlinedRows {
                 return Ok(None);
             }
         }
-        let Some(selection) = &self.selection else {
+        let Some((selection, places)) = &self.selection else {
             return Ok(None);
         };
         let first = self.given;
         let last = selection.rows().len().min(first.saturating_add(self.window_rows));
-        let projection: Vec<usize> = (0..self.schema.fields().len()).collect();
-        let columns = selection.window(read, first..last, &projection).await?;
+        let columns = selection
+            .scanned_window(read, first..last, places, &mut self.kept)
+            .await?;
         self.given = last;
-        let row_bytes = columns.get_array_memory_size() / (last - first).max(1);
+        let row_bytes = batch_bytes(&columns) / (last - first).max(1);
         let most = usize::try_from(FLUSH_WINDOW_ROWS).unwrap_or(usize::MAX);
         let fitting = (WINDOW_BYTES / row_bytes.max(1)).clamp(1, most);
         self.window_rows = fitting.min(self.window_rows.saturating_mul(8));
@@ -132,17 +143,17 @@ impl InlinedRows {
     }
 
     /// The lifetimes of the next row ids, or `None` behind the last.
-    async fn select(&mut self, read: &dyn Read) -> Result<Option<Selection>, InlineError> {
+    async fn select(&mut self, read: &dyn Read) -> Result<Option<(Selection, Vec<usize>)>, InlineError> {
         let first_row = self.next_row;
-        self.active.retain(|span| span.end >= first_row);
+        self.active.retain(|(span, _)| span.end >= first_row);
         if self.active.is_empty() {
             match self.spans.get(self.opened) {
-                Some(next) => self.next_row = self.next_row.max(next.start),
+                Some((next, _)) => self.next_row = self.next_row.max(next.start),
                 None => return Ok(None),
             }
         }
         let last = self.next_row.saturating_add(FLUSH_WINDOW_ROWS - 1);
-        while let Some(span) = self.spans.get(self.opened).filter(|span| span.start <= last) {
+        while let Some(span) = self.spans.get(self.opened).filter(|(span, _)| span.start <= last) {
             self.active.push(span.clone());
             self.opened += 1;
         }
@@ -152,11 +163,8 @@ impl InlinedRows {
         };
         // Row ids are below 2^63.
         self.next_row = last.saturating_add(1);
-        let rows = expand(read, self.table_id, &self.active, &predicate).await?;
-        Ok(Some(Selection::of(
-            self.schema.clone(),
-            self.active.clone(),
-            rows,
-        )))
+        let (spans, places): (Vec<Span>, Vec<usize>) = self.active.iter().cloned().unzip();
+        let rows = expand(read, self.table_id, &spans, &predicate).await?;
+        Ok(Some((Selection::of(self.schema.clone(), spans, rows), places)))
     }
 }

@@ -16,9 +16,12 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::interleave::interleave_record_batch;
 
 use crate::error::InlineError;
+use crate::flush::batch_bytes;
 
 /// Bytes of rows that are sorted in memory.
 const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Runs that are merged into one, so that however many rows there are few runs are read at once.
+const FAN_IN: usize = 16;
 /// Bytes of rows that a run is read by, and that are given out at once.
 const BATCH_BYTES: usize = 1024 * 1024;
 /// The most rows given out at once.
@@ -31,7 +34,8 @@ pub(super) struct Sorter {
     keys: RowConverter,
     held: Vec<RecordBatch>,
     held_bytes: usize,
-    runs: Vec<Run>,
+    /// Runs in files, by how often their rows have been merged; fewer than [`FAN_IN`] of each.
+    levels: Vec<Vec<Run>>,
 }
 
 /// Gives the rows in order.
@@ -54,6 +58,7 @@ struct Cursor {
     run: Run,
     batch: Option<RecordBatch>,
     row: usize,
+    row_bytes: usize,
 }
 
 impl Sorter {
@@ -66,7 +71,7 @@ impl Sorter {
             keys: RowConverter::new(keys).map_err(assemble)?,
             held: Vec::new(),
             held_bytes: 0,
-            runs: Vec::new(),
+            levels: Vec::new(),
         })
     }
 
@@ -75,39 +80,46 @@ impl Sorter {
         let keys = self.keys.convert_columns(keys).map_err(assemble)?;
         columns.push(Arc::new(keys.try_into_binary().map_err(assemble)?));
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(assemble)?;
-        self.held_bytes += batch.get_array_memory_size();
+        self.held_bytes += batch_bytes(&batch);
         self.held.push(batch);
         if self.held_bytes >= RUN_BYTES_MAX {
-            let run = self.take_held();
-            let spilled = self.spill(run)?;
-            self.runs.push(spilled);
+            self.spill_held()?;
+        }
+        Ok(())
+    }
+
+    /// Puts the rows in memory into a file, in order. As many runs as are to be merged become one of the next level.
+    fn spill_held(&mut self) -> Result<(), InlineError> {
+        let mut held = self.take_held();
+        let mut run = self.spill(|| held.next_batch())?;
+        for level in 0.. {
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+            }
+            let Some(runs) = self.levels.get_mut(level) else {
+                break;
+            };
+            runs.push(run);
+            if runs.len() < FAN_IN {
+                break;
+            }
+            let mut merged = SortedRows::new(std::mem::take(runs))?;
+            run = self.spill(|| merged.next_merged())?;
         }
         Ok(())
     }
 
     /// The rows taken so far, in order.
     pub(super) fn finish(mut self) -> Result<SortedRows, InlineError> {
+        if self.levels.is_empty() {
+            let held = self.take_held();
+            return SortedRows::new(vec![held]);
+        }
+        // Whoever writes the rows needs the memory.
         if !self.held.is_empty() {
-            let run = self.take_held();
-            self.runs.push(run);
+            self.spill_held()?;
         }
-        let mut sorted = SortedRows {
-            runs: Vec::new(),
-            heap: BinaryHeap::new(),
-        };
-        for run in self.runs {
-            let mut cursor = Cursor {
-                run,
-                batch: None,
-                row: 0,
-            };
-            cursor.advance()?;
-            if let Some(key) = cursor.key() {
-                sorted.heap.push(Reverse((key, sorted.runs.len())));
-            }
-            sorted.runs.push(cursor);
-        }
-        Ok(sorted)
+        SortedRows::new(self.levels.into_iter().flatten().collect())
     }
 
     /// The rows in memory, as a run.
@@ -129,10 +141,13 @@ impl Sorter {
         }
     }
 
-    fn spill(&self, mut run: Run) -> Result<Run, InlineError> {
+    fn spill(
+        &self,
+        mut next: impl FnMut() -> Result<Option<RecordBatch>, InlineError>,
+    ) -> Result<Run, InlineError> {
         let file = tempfile::tempfile().map_err(spool)?;
         let mut writer = StreamWriter::try_new(BufWriter::new(file), &self.schema).map_err(assemble)?;
-        while let Some(batch) = run.next_batch()? {
+        while let Some(batch) = next()? {
             writer.write(&batch).map_err(assemble)?;
         }
         let written = writer.into_inner().map_err(assemble)?;
@@ -176,9 +191,10 @@ impl Cursor {
         {
             self.batch = self.run.next_batch()?;
             self.row = 0;
-            if self.batch.is_none() {
+            let Some(batch) = &self.batch else {
                 break;
-            }
+            };
+            self.row_bytes = batch_bytes(batch) / batch.num_rows().max(1);
         }
         Ok(())
     }
@@ -190,12 +206,39 @@ impl Cursor {
 }
 
 impl SortedRows {
+    fn new(runs: Vec<Run>) -> Result<Self, InlineError> {
+        let mut sorted = Self {
+            runs: Vec::new(),
+            heap: BinaryHeap::new(),
+        };
+        for run in runs {
+            let mut cursor = Cursor {
+                run,
+                batch: None,
+                row: 0,
+                row_bytes: 0,
+            };
+            cursor.advance()?;
+            if let Some(key) = cursor.key() {
+                sorted.heap.push(Reverse((key, sorted.runs.len())));
+            }
+            sorted.runs.push(cursor);
+        }
+        Ok(sorted)
+    }
+
     /// The next rows, without their keys; `None` behind the last.
     pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>, InlineError> {
+        let merged = self.next_merged()?;
+        merged.as_ref().map(without_key).transpose()
+    }
+
+    /// The next rows.
+    fn next_merged(&mut self) -> Result<Option<RecordBatch>, InlineError> {
         if let [only] = self.runs.as_mut_slice() {
             let whole = only.batch.take();
             only.batch = only.run.next_batch()?;
-            return whole.as_ref().map(without_key).transpose();
+            return Ok(whole);
         }
         let mut sources: Vec<RecordBatch> = Vec::new();
         // Where the current batch of each run is among `sources`.
@@ -216,7 +259,7 @@ impl SortedRows {
                 sources.push(batch.clone());
                 sources.len() - 1
             });
-            bytes += batch.get_array_memory_size() / batch.num_rows().max(1);
+            bytes += cursor.row_bytes;
             places.push((source, cursor.row));
             let last = cursor.row + 1 >= batch.num_rows();
             cursor.advance()?;
@@ -231,8 +274,9 @@ impl SortedRows {
             return Ok(None);
         }
         let sources: Vec<&RecordBatch> = sources.iter().collect();
-        let merged = interleave_record_batch(&sources, &places).map_err(assemble)?;
-        without_key(&merged).map(Some)
+        interleave_record_batch(&sources, &places)
+            .map(Some)
+            .map_err(assemble)
     }
 }
 
