@@ -52,6 +52,9 @@ fn text(report: &FlushReport) -> String {
             };
             moved.push(format!("{} {deletions} from older files", table.deletions));
         }
+        if let Some(expression) = &table.unsorted_by {
+            moved.push(format!("not sorted by {expression}, which only DuckDB evaluates"));
+        }
         text.push_str(&format!(
             "{}.{}: {}\n",
             table.schema_name,

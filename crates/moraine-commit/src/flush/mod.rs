@@ -56,6 +56,9 @@ pub struct FlushedTable {
     pub files: u64,
     /// Inlined deletions from older data files that went to delete files.
     pub deletions: u64,
+    /// The first part of the table's sort order that only DuckDB can sort by, such as `lower(name)`: the data files are sorted by
+    /// what comes before it. `None` where they follow the whole order.
+    pub unsorted_by: Option<String>,
 }
 
 /// Why a lake was not flushed. Nothing has changed then, unless the commit's outcome is unknown.
@@ -137,8 +140,9 @@ impl Catalog {
     /// say. Begins again when another commit comes first.
     ///
     /// Memory is bounded whatever the number of rows; sorting and partitioning use temporary files. What cannot be written so that
-    /// DuckDB reads the same is refused by name: sort orders by expressions, values that Parquet does not hold, nested columns of
-    /// encrypted lakes. A table whose option `auto_compact` is off is flushed when it is named.
+    /// DuckDB reads the same is refused by name, such as values that Parquet does not hold. Rows are sorted up to the first
+    /// expression of the sort order that only DuckDB evaluates ([`FlushedTable::unsorted_by`]). A table whose option
+    /// `auto_compact` is off is flushed when it is named.
     ///
     /// # Errors
     /// See [`FlushError`].

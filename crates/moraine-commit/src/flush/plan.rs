@@ -214,13 +214,6 @@ impl TablePlan {
 
     /// How the files of one of its inlined tables are to look. Only a table with rows to flush is asked.
     pub(super) fn layout(&self, source: &Source, encrypted: bool) -> Result<FlushLayout, FlushError> {
-        let nested = |column: &&FlushColumn| !column.children.is_empty() || column.ducklake_type == "variant";
-        if let Some(column) = source.columns.iter().find(nested).filter(|_| encrypted) {
-            return Err(self.unsupported(format!(
-                "the lake is encrypted, and DuckDB does not read the nested column {} from the encrypted files of others",
-                column.name
-            )));
-        }
         let option = |name: &str| self.options.get(name).map(str::to_owned);
         let parquet = ParquetOptions::read(option).map_err(|(option, value)| FlushError::Option {
             table: self.name.to_string(),
@@ -230,7 +223,7 @@ impl TablePlan {
         Ok(FlushLayout {
             columns: source.columns.clone(),
             partition: self.partition(source)?,
-            sort: self.sort(source)?,
+            sort: self.sort(source),
             // The folders of an encrypted lake would tell of its rows.
             hive_folders: self.options.is_on("hive_file_pattern", !encrypted),
             parquet,
@@ -255,29 +248,14 @@ impl TablePlan {
         fields.collect()
     }
 
-    /// The sort order, by the columns of an inlined table: those it did not have yet are the same in all its rows.
-    fn sort(&self, source: &Source) -> Result<Vec<SortField>, FlushError> {
+    /// The sort order, by the columns of an inlined table: those it did not have yet are the same in all its rows. No row depends
+    /// on the order, so rows are sorted as far as this crate can: up to the first expression that only DuckDB evaluates.
+    fn sort(&self, source: &Source) -> Vec<SortField> {
         let mut fields = Vec::new();
-        for key in self
-            .sort
-            .iter()
-            .filter(|key| key.dialect.eq_ignore_ascii_case(DIALECT))
-        {
-            let name = column_name(&key.expression).ok_or_else(|| {
-                self.unsupported(format!(
-                    "its sort order has the expression {}, which only DuckDB evaluates",
-                    key.expression
-                ))
-            })?;
-            let column = self
-                .columns
-                .iter()
-                .find(|column| column.name.eq_ignore_ascii_case(&name));
-            let column = column.ok_or_else(|| {
-                self.unsupported(format!(
-                    "its sort order names the column {name}, which does not exist"
-                ))
-            })?;
+        for key in self.sort_keys() {
+            let Some(column) = self.sorted_column(key) else {
+                break;
+            };
             if let Some(column) = position(&source.columns, column.column_id) {
                 fields.push(SortField {
                     column,
@@ -286,7 +264,27 @@ impl TablePlan {
                 });
             }
         }
-        Ok(fields)
+        fields
+    }
+
+    /// The first part of the sort order that rows are not sorted by here.
+    pub(super) fn unsorted_by(&self) -> Option<&str> {
+        let mut keys = self.sort_keys();
+        let key = keys.find(|key| self.sorted_column(key).is_none())?;
+        Some(&key.expression)
+    }
+
+    fn sort_keys(&self) -> impl Iterator<Item = &SortExpression> {
+        let keys = self.sort.iter();
+        keys.filter(|key| key.dialect.eq_ignore_ascii_case(DIALECT))
+    }
+
+    /// The column that a part of the sort order is, if it is one that rows can be sorted by here.
+    fn sorted_column(&self, key: &SortExpression) -> Option<&FlushColumn> {
+        let name = column_name(&key.expression)?;
+        let mut columns = self.columns.iter();
+        let column = columns.find(|column| column.name.eq_ignore_ascii_case(&name))?;
+        column.is_sortable().then_some(column)
     }
 }
 

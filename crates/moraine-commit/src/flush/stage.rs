@@ -50,6 +50,11 @@ impl WrittenTable<'_> {
             rows: files().map(|file| file.flushed.rows).sum(),
             files: files().count() as u64,
             deletions: self.deletes.iter().map(|file| file.positions.len() as u64).sum(),
+            unsorted_by: self
+                .table
+                .unsorted_by()
+                .map(str::to_owned)
+                .filter(|_| !self.files.is_empty()),
         }
     }
 }

@@ -15,10 +15,8 @@ use moraine_inline::{
 };
 use moraine_keys::{
     ChunkLocatorKey, DataFileKey, DeleteFileKey, FileColumnStatsKey, GcFileKey, InlineFileDeleteKey,
-    InlineInsertKey, OptionKey, RowTombstoneKey, SchemaVersionKey, SnapshotKey, SortKey, TableScoped,
-    TableStatsKey,
+    InlineInsertKey, OptionKey, RowTombstoneKey, SchemaVersionKey, SnapshotKey, SortKey, TableStatsKey,
 };
-use moraine_store::ReadExt;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::support::{
@@ -179,18 +177,34 @@ async fn a_flush_moves_every_row_in_one_commit_and_leaves_the_table_bindable() {
 }
 
 #[tokio::test]
-async fn what_this_flush_does_not_do_is_refused_by_name_and_leaves_no_file() {
+async fn a_table_that_does_not_exist_is_refused_by_name_and_leaves_no_file() {
     let catalog = lake_with_table().await;
     put_alone(&catalog, 0..3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let error = catalog.flush(&options(&folder, &["t", "u"])).await.unwrap_err();
+    assert!(
+        matches!(&error, FlushError::NoSuchTable { name } if name == "u"),
+        "{error}"
+    );
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    assert_eq!(keys::<InlineInsertKey>(&catalog).await.len(), 1);
+    assert_eq!(head(&catalog).await.snapshot_id, 2);
+}
+
+/// Gives the table this sort order, as snapshot `begin_snapshot`.
+async fn sort_by(catalog: &Arc<Catalog>, begin_snapshot: u64, expressions: &[&str]) {
+    let expressions = expressions.iter().map(|expression| SortExpression {
+        expression: (*expression).to_owned(),
+        dialect: "duckdb".to_owned(),
+        sort_direction: "DESC".to_owned(),
+        null_order: "NULLS_LAST".to_owned(),
+        ..SortExpression::default()
+    });
     let sort = SortValue {
         sort_id: 9,
         table_id: 1,
-        begin_snapshot: 3,
-        expressions: vec![SortExpression {
-            expression: "(n + 1)".to_owned(),
-            dialect: "duckdb".to_owned(),
-            ..SortExpression::default()
-        }],
+        begin_snapshot,
+        expressions: expressions.collect(),
         ..SortValue::default()
     };
     let key = SortKey {
@@ -198,21 +212,37 @@ async fn what_this_flush_does_not_do_is_refused_by_name_and_leaves_no_file() {
         sort_id: 9,
     };
     let sorted: Vec<Change> = vec![insert((key, sort))];
-    commit(&catalog, "altered_table:1", sorted).await;
-    let folder = tempfile::tempdir().unwrap();
-    let error = catalog.flush(&options(&folder, &[])).await.unwrap_err();
-    assert!(
-        matches!(&error, FlushError::Unsupported { what, .. } if what == "table main.t"),
-        "{error}"
-    );
-    let error = catalog.flush(&options(&folder, &["u"])).await.unwrap_err();
-    assert!(
-        matches!(&error, FlushError::NoSuchTable { name } if name == "u"),
-        "{error}"
-    );
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
-    assert_eq!(keys::<InlineInsertKey>(&catalog).await.len(), 1);
-    assert_eq!(head(&catalog).await.snapshot_id, 3);
+    commit(catalog, "altered_table:1", sorted).await;
+}
+
+/// The column `n` of the only data file.
+async fn flushed_values(catalog: &Arc<Catalog>, folder: &tempfile::TempDir) -> Vec<i64> {
+    let file = keys::<DataFileKey>(catalog).await.remove(0);
+    let file = value(catalog, &file).await.unwrap();
+    let content = std::fs::read(folder.path().join("main/t").join(&file.path)).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(content)).unwrap();
+    let batches = reader.build().unwrap().map(Result::unwrap);
+    let values = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+    values.collect()
+}
+
+#[tokio::test]
+async fn rows_are_sorted_up_to_the_first_expression_and_the_report_names_it() {
+    for (order, sorted, unsorted_by) in [
+        (&["n", "(n + 1)", "n"][..], true, Some("(n + 1)")),
+        (&["lower(n)", "n"][..], false, Some("lower(n)")),
+        (&["gone"][..], false, Some("gone")),
+        (&["n"][..], true, None),
+    ] {
+        let catalog = lake_with_table().await;
+        put_alone(&catalog, 0..5).await;
+        sort_by(&catalog, 3, order).await;
+        let folder = tempfile::tempdir().unwrap();
+        let report = catalog.flush(&options(&folder, &[])).await.unwrap();
+        assert_eq!(report.tables[0].unsorted_by.as_deref(), unsorted_by);
+        let expected = if sorted { [4, 3, 2, 1, 0] } else { [0, 1, 2, 3, 4] };
+        assert_eq!(flushed_values(&catalog, &folder).await, expected, "{order:?}");
+    }
 }
 
 #[tokio::test]
@@ -275,37 +305,11 @@ async fn rows_that_do_not_fit_into_memory_are_sorted_in_runs() {
         put_alone(&catalog, first..first + 50_000).await;
     }
     end_alone(&catalog, &[(7, 2), (rows - 1, 9)]).await;
-    let sort = SortValue {
-        sort_id: 9,
-        table_id: 1,
-        begin_snapshot: 11,
-        expressions: vec![SortExpression {
-            expression: "n".to_owned(),
-            dialect: "duckdb".to_owned(),
-            sort_direction: "DESC".to_owned(),
-            null_order: "NULLS_LAST".to_owned(),
-            ..SortExpression::default()
-        }],
-        ..SortValue::default()
-    };
-    let key = SortKey {
-        table_id: 1,
-        sort_id: 9,
-    };
-    commit(&catalog, "altered_table:1", vec![insert((key, sort))]).await;
+    sort_by(&catalog, 11, &["n"]).await;
     let report = catalog.flush(&options(&folder, &[])).await.unwrap();
     assert_eq!((report.tables[0].rows, report.tables[0].files), (rows, 1));
-    let file = keys::<DataFileKey>(&catalog).await.remove(0);
-    let file = value(&catalog, &file).await.unwrap();
-    let content = std::fs::read(folder.path().join("main/t").join(&file.path)).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(content)).unwrap();
-    let mut expected = (0..i64::try_from(rows).unwrap()).rev();
-    for batch in reader.build().unwrap() {
-        for value in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
-            assert_eq!(Some(*value), expected.next());
-        }
-    }
-    assert_eq!(expected.next(), None);
+    let expected = (0..i64::try_from(rows).unwrap()).rev();
+    assert!(flushed_values(&catalog, &folder).await.into_iter().eq(expected));
     let key = keys::<DeleteFileKey>(&catalog).await.remove(0);
     let deleted = value(&catalog, &key).await.unwrap();
     let content = std::fs::read(folder.path().join("main/t").join(&deleted.path)).unwrap();
@@ -378,12 +382,29 @@ async fn clients_flush(
 
 #[tokio::test]
 async fn a_clients_flush_whose_file_holds_other_rows_than_it_removes_is_refused() {
+    for encrypted in [false, true] {
+        clients_flushes(encrypted).await;
+    }
+}
+
+async fn clients_flushes(encrypted: bool) {
     let catalog = lake_with_table().await;
+    let lake = OptionKey {
+        scope_kind: 0,
+        scope_id: 0,
+    };
+    let mut of_lake = value(&catalog, &lake).await.unwrap();
+    of_lake
+        .options
+        .insert("encrypted".to_owned(), encrypted.to_string());
+    let changed = replace(&lake, (lake.clone(), of_lake));
+    maintain(&catalog, vec![changed]).await;
     put_alone(&catalog, 0..3).await;
     let folder = tempfile::tempdir().unwrap();
     catalog.flush(&options(&folder, &[])).await.unwrap();
     let key = keys::<DataFileKey>(&catalog).await.remove(0);
     let file = value(&catalog, &key).await.unwrap();
+    assert_eq!(file.encryption_key.is_some(), encrypted);
     let refused = clients_flush(&folder, &file, &[0, 1, 3]).await.unwrap_err();
     assert!(
         matches!(&refused, CommitFailure::Constraint { detail } if detail.contains("row id 2")),
@@ -446,72 +467,4 @@ async fn windows_give_every_version_once_in_order() {
         .collect();
     assert_eq!(found, expected);
     assert_eq!(found.len(), 42_000);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn flushes_that_race_with_inserts_lose_and_double_nothing() {
-    const ROUNDS: u64 = 60;
-    let catalog = lake_with_table().await;
-    let folder = tempfile::tempdir().unwrap();
-    let writer = tokio::spawn({
-        let catalog = Arc::clone(&catalog);
-        async move {
-            let mut next = 0;
-            while next < ROUNDS * 3 {
-                let mut transaction = catalog.begin().await.unwrap();
-                let snapshot_id = transaction.head().unwrap().snapshot_id + 1;
-                let inserted =
-                    crate::support::insert_snapshot(&mut transaction, snapshot_id, "inlined_insert:1").await;
-                if inserted.is_err() {
-                    continue;
-                }
-                put(&mut transaction, next..next + 3).await;
-                if transaction.commit().await.is_ok() {
-                    next += 3;
-                }
-                tokio::task::yield_now().await;
-            }
-        }
-    });
-    let mut flushes = 0;
-    while !writer.is_finished() {
-        flushes += u64::from(
-            catalog
-                .flush(&options(&folder, &[]))
-                .await
-                .is_ok_and(|done| done.snapshot_id.is_some()),
-        );
-    }
-    writer.await.unwrap();
-    assert!(flushes > 0);
-    let reader = catalog.begin().await.unwrap();
-    let mut rows = RowMultiset::default();
-    for (_, file) in reader
-        .read()
-        .records::<DataFileKey>(DataFileKey::scan_table(1))
-        .await
-        .unwrap()
-    {
-        // Rows of one flush follow one another here.
-        let first = file.row_id_start.unwrap();
-        rows.add(&(first..=first + file.record_count - 1));
-    }
-    let left = select(
-        reader.read(),
-        &reader.directories(),
-        1,
-        1,
-        &RowPredicate::default(),
-    )
-    .await
-    .unwrap();
-    left.rows()
-        .iter()
-        .for_each(|row| rows.add(&(row.row_id..=row.row_id)));
-    let mut expected = RowMultiset::default();
-    expected.add(&(0..=ROUNDS * 3 - 1));
-    assert_eq!(rows, expected);
-    // What did not commit left no file behind.
-    let on_disk = std::fs::read_dir(folder.path().join("main/t")).unwrap().count();
-    assert_eq!(on_disk, keys::<DataFileKey>(&catalog).await.len());
 }

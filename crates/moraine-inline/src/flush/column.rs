@@ -23,6 +23,15 @@ pub struct FlushColumn {
     pub children: Vec<FlushColumn>,
 }
 
+impl FlushColumn {
+    /// Whether the rows of a flush can be sorted by it ([`crate::SortField`]).
+    #[must_use]
+    pub fn is_sortable(&self) -> bool {
+        let kind = Node::of(self).and_then(|node| node.scalar());
+        kind.is_some_and(Kind::is_sortable)
+    }
+}
+
 /// What a scalar column holds, beyond its physical type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -211,6 +220,11 @@ impl Node {
 }
 
 impl Kind {
+    /// Whether Arrow compares such values as DuckDB does.
+    pub(super) fn is_sortable(self) -> bool {
+        !matches!(self, Self::Interval | Self::Geometry)
+    }
+
     fn declared(lower: &str) -> Option<Self> {
         let timestamp = |unit, utc| Self::Timestamp { unit, utc };
         Some(match lower {

@@ -15,6 +15,7 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::error::InlineError;
 use crate::flush::column::{FlushColumn, Kind, Leaf, field_id};
 use crate::flush::convert::{bigints, note_nans};
+use crate::flush::encrypted::ParquetOutput;
 use crate::flush::ordered_rows::{FlushBatch, OrderedRows, SortField};
 use crate::flush::parquet_error;
 use crate::flush::parquet_options::ParquetOptions;
@@ -22,7 +23,6 @@ use crate::flush::partition::{self, PartitionField};
 use crate::flush::row_multiset::RowMultiset;
 use crate::flush::row_windows::InlinedRows;
 use crate::flush::statistics::{self, ColumnStatistics};
-use crate::flush::tail::Tail;
 
 /// The column of row ids in files whose rows have them of their own.
 pub(super) const ROW_ID_COLUMN: &str = "_ducklake_internal_row_id";
@@ -127,10 +127,9 @@ impl DataFileStream {
         let Some(mut batch) = self.rows.next(read).await? else {
             return Ok(None);
         };
-        let mut file = Tail::new(out);
-        let key = self.layout.encryption_key.as_deref();
+        let mut file = ParquetOutput::new(out, self.layout.encryption_key.as_deref())?;
         let options = self.layout.parquet.clone();
-        let mut writer = options.writer(&mut file, Arc::clone(&self.schema), self.types()?, key)?;
+        let mut writer = options.writer(&mut file, Arc::clone(&self.schema), self.types()?)?;
         let mut flushed = self.begun(&batch);
         let mut has_nan = vec![false; self.leaves.len()];
         loop {
@@ -157,9 +156,10 @@ impl DataFileStream {
                 None => break,
             }
         }
-        let metadata = writer.close().map_err(parquet_error)?;
-        flushed.columns = column_statistics(&self.leaves, &metadata, &has_nan);
-        (flushed.file_bytes, flushed.footer_bytes) = file.finish()?;
+        let metadata = ParquetOutput::close(writer)?;
+        let written = file.finish(metadata)?;
+        flushed.columns = column_statistics(&self.leaves, &written.metadata, &has_nan);
+        (flushed.file_bytes, flushed.footer_bytes) = (written.file_bytes, written.footer_bytes);
         Ok(Some(flushed))
     }
 

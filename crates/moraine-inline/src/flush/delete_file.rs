@@ -19,9 +19,9 @@ use crate::error::InlineError;
 use crate::flush::column::{Kind, field_id};
 use crate::flush::convert::bigints;
 use crate::flush::data_file::SNAPSHOT_ID_COLUMN;
+use crate::flush::encrypted::{ParquetOutput, SealedFooter};
 use crate::flush::parquet_error;
 use crate::flush::parquet_options::ParquetOptions;
-use crate::flush::tail::Tail;
 
 /// Source: Iceberg's reserved field ids, which DuckDB's Parquet writer gives to positional deletes.
 const FILE_PATH_FIELD_ID: i32 = 2_147_483_646;
@@ -66,8 +66,8 @@ pub fn write_delete_file(
         Kind::Signed(64).parquet_type(POSITION_COLUMN, optional, Some(POSITION_FIELD_ID))?,
         Kind::Signed(64).parquet_type(SNAPSHOT_ID_COLUMN, optional, snapshot_id)?,
     ];
-    let mut file = Tail::new(out);
-    let mut writer = ParquetOptions::default().writer(&mut file, Arc::clone(&schema), types, key)?;
+    let mut file = ParquetOutput::new(out, key)?;
+    let mut writer = ParquetOptions::default().writer(&mut file, Arc::clone(&schema), types)?;
     for part in ended.chunks(BATCH_ROWS) {
         let paths: StringArray = part.iter().map(|_| Some(data_file_path)).collect();
         let positions = bigints(part.iter().map(|(position, _)| *position));
@@ -77,8 +77,9 @@ pub fn write_delete_file(
             .map_err(|source| InlineError::Assemble { source })?;
         writer.write(&batch).map_err(parquet_error)?;
     }
-    writer.close().map_err(parquet_error)?;
-    file.finish()
+    let metadata = ParquetOutput::close(writer)?;
+    let written = file.finish(metadata)?;
+    Ok((written.file_bytes, written.footer_bytes))
 }
 
 /// Reads a delete file: positions, and the snapshots that deleted the rows there where the file says it.
@@ -100,9 +101,15 @@ pub fn read_delete_file(
 }
 
 fn read_parquet(content: Bytes, key: Option<&[u8]>) -> Result<Vec<(u64, Option<u64>)>, InlineError> {
-    let options = reader_options(key)?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(content, options);
-    let reader = builder.map_err(parquet_error)?.build().map_err(parquet_error)?;
+    let sealed = key.map(|key| SealedFooter::open(&content, key)).transpose()?;
+    let builder = if let Some(sealed) = sealed.flatten() {
+        let (metadata, plain) = sealed.file(&content)?;
+        ParquetRecordBatchReaderBuilder::new_with_metadata(plain, metadata)
+    } else {
+        let options = reader_options(key)?;
+        ParquetRecordBatchReaderBuilder::try_new_with_options(content, options).map_err(parquet_error)?
+    };
+    let reader = builder.build().map_err(parquet_error)?;
     let mut found = Vec::new();
     for batch in reader {
         let batch = batch.map_err(|source| InlineError::Assemble { source })?;
@@ -127,7 +134,7 @@ fn read_parquet(content: Bytes, key: Option<&[u8]>) -> Result<Vec<(u64, Option<u
     Ok(found)
 }
 
-/// How to read a Parquet file that may be encrypted.
+/// How to read a Parquet file that may be encrypted as Parquet's specification says.
 pub(super) fn reader_options(key: Option<&[u8]>) -> Result<ArrowReaderOptions, InlineError> {
     let mut options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     if let Some(key) = key {

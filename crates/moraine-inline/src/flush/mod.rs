@@ -5,6 +5,7 @@ mod column;
 mod convert;
 mod data_file;
 mod delete_file;
+mod encrypted;
 mod nested_text;
 mod ordered_rows;
 mod parquet_options;

@@ -90,10 +90,9 @@ impl OrderedRows {
         }
         let mut sort = Vec::new();
         for field in &layout.sort {
-            let applies = |kind: Kind| !matches!(kind, Kind::Interval | Kind::Geometry);
             sort.push(SortKey {
                 column: field.column,
-                kind: key(field.column, "sorted", &applies)?,
+                kind: key(field.column, "sorted", &Kind::is_sortable)?,
                 options: SortOptions::new(field.descending, field.nulls_first),
             });
         }

@@ -1,4 +1,4 @@
-//! How Parquet files are written: DuckLake's options of a table, and its key where the lake is encrypted.
+//! How Parquet files are written: DuckLake's options of a table.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
-use parquet::encryption::encrypt::FileEncryptionProperties;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::{SchemaDescriptor, Type};
 
@@ -96,28 +95,25 @@ impl ParquetOptions {
         self.row_group_bytes
     }
 
-    /// A writer of a file with these columns, encrypted with `key` if there is one.
+    /// A writer of a file with these columns.
     pub(super) fn writer<W: Write + Send>(
         &self,
         out: W,
         schema: SchemaRef,
         types: Vec<Arc<Type>>,
-        key: Option<&[u8]>,
     ) -> Result<ArrowWriter<W>, InlineError> {
         let root = Type::group_type_builder("duckdb_schema")
             .with_fields(types)
             .build();
         let descriptor = SchemaDescriptor::new(Arc::new(root.map_err(parquet_error)?));
-        let mut properties = WriterProperties::builder()
+        let properties = WriterProperties::builder()
             .set_compression(self.compression)
             .set_writer_version(self.version)
             .set_max_row_group_row_count(Some(self.row_group_rows))
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_statistics_truncate_length(Some(STATISTICS_BYTES_MAX));
-        if let Some(key) = key {
-            let encryption = FileEncryptionProperties::builder(key.to_vec()).build();
-            properties = properties.with_file_encryption_properties(encryption.map_err(parquet_error)?);
-        }
+            .set_statistics_truncate_length(Some(STATISTICS_BYTES_MAX))
+            // DuckDB reads none, and their places would have to change where a file is encrypted.
+            .set_offset_index_disabled(true);
         let options = ArrowWriterOptions::new()
             .with_properties(properties.build())
             .with_skip_arrow_metadata(true)

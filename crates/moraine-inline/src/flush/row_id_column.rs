@@ -2,18 +2,22 @@
 
 use std::future::Future;
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::InlineError;
 use crate::flush::data_file::ROW_ID_COLUMN;
 use crate::flush::delete_file::reader_options;
+use crate::flush::encrypted::SealedFooter;
 use crate::flush::parquet_error;
 use crate::flush::row_multiset::RowMultiset;
 
@@ -48,7 +52,18 @@ where
         }
     };
     let footer = part(file_bytes - tail..file_bytes).await?;
-    let metadata = ArrowReaderMetadata::load(&footer, reader_options(key)?).map_err(parquet_error)?;
+    let sealed = key
+        .map(|key| SealedFooter::open(&footer.bytes, key))
+        .transpose()?
+        .flatten();
+    let metadata = match &sealed {
+        Some(sealed) => {
+            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+            ArrowReaderMetadata::try_new(Arc::new(sealed.metadata().clone()), options)
+        }
+        None => ArrowReaderMetadata::load(&footer, reader_options(key)?),
+    };
+    let metadata = metadata.map_err(parquet_error)?;
     let columns = metadata.parquet_schema().columns();
     let Some(position) = columns
         .iter()
@@ -59,8 +74,12 @@ where
     for group in 0..metadata.metadata().num_row_groups() {
         let column = metadata.metadata().row_group(group).column(position);
         let (start, length) = column.byte_range();
-        let chunk = part(start..start.saturating_add(length).min(file_bytes)).await?;
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk, metadata.clone());
+        let mut chunk = part(start..start.saturating_add(length).min(file_bytes)).await?;
+        let mut reading = metadata.clone();
+        if let Some(sealed) = &sealed {
+            (reading, chunk.bytes) = sealed.column(group, position, &chunk.bytes)?;
+        }
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(chunk, reading);
         let only = ProjectionMask::leaves(metadata.parquet_schema(), [position]);
         let reader = reader.with_row_groups(vec![group]).with_projection(only).build();
         for batch in reader.map_err(parquet_error)? {

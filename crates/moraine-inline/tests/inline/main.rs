@@ -5,6 +5,7 @@
 mod chunk_framing;
 mod directory_memory;
 mod directory_repair;
+mod encrypted_files;
 mod file_deletions;
 mod flushed_types;
 mod random_histories;
