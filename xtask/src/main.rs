@@ -8,6 +8,7 @@ mod golden;
 mod migrations;
 mod python;
 mod quickstart;
+mod races;
 mod steps;
 mod tests;
 
@@ -31,6 +32,8 @@ enum Command {
     Test(tests::Options),
     /// Formatting, lints with warnings denied, then all tests
     Ci,
+    /// Flush beside writers for minutes, and compare every snapshot with a plain model
+    Race(races::Options),
     /// Run DuckLake's own test suite, from a checkout of it, against a moraine server
     Conformance(conformance::Options),
     /// Try clients of DuckLake other than DuckDB, installed from their registries, against a moraine server
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Quickstart(options) => quickstart::run(&options),
         Command::Test(options) => tests::run(&options),
         Command::Ci => ci::run(),
+        Command::Race(options) => races::run(&options),
         Command::Conformance(options) => conformance::run(&options),
         Command::Clients(options) => clients::run(&options),
         Command::MigrateTest(options) => migrations::matrix(&options),

@@ -1,7 +1,7 @@
 //! Inlined deletions from data files, written out as delete files. One that a data file has already is read and replaced by one that
 //! holds both, as DuckLake's own flush does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -62,9 +62,13 @@ pub(super) async fn write(
         };
         let replaced = live.iter().find(|(_, value)| value.data_file_id == data_file_id);
         let replaced = replaced.map(|(_, value)| value.clone());
-        let mut all: BTreeSet<(u64, u64)> = deletions.iter().copied().collect();
+        let mut all: BTreeMap<u64, u64> = deletions.iter().copied().collect();
         if let Some(replaced) = &replaced {
-            all.extend(existing(table, replaced).await?);
+            for (position, end) in existing(table, replaced).await? {
+                // A row that is deleted twice went with the first.
+                let first = all.entry(position).or_insert(end);
+                *first = end.min(*first);
+            }
         }
         let all: Vec<(u64, u64)> = all.into_iter().collect();
         let path = full_path(table, &file.path, file.path_is_relative);

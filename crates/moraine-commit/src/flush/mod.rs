@@ -18,11 +18,14 @@ use crate::catalog::Catalog;
 use crate::error::{CatalogError, CommitFailure, StageError};
 use crate::flush::litter::Litter;
 use crate::flush::plan::Plan;
+use crate::transaction::CatalogTransaction;
 
 pub(crate) use crate::flush::plan::folder;
 
 /// How often a flush that lost a race begins again, from the newest state.
 const FLUSH_TRIES_MAX: usize = 10;
+/// By how much longer others wait for each try after the second, so that a flush that takes its time comes to an end.
+const PATIENCE_GROWTH: u32 = 2;
 
 /// What to flush.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,7 +140,7 @@ impl Catalog {
     /// Moves the inlined rows of tables to Parquet files, as of the newest snapshot, in one commit. Rows that have ended go along,
     /// with a delete file that ends them when they ended, so every snapshot shows what it showed before; inlined deletions from
     /// older data files go to delete files. Files lie and look as DuckLake's options, partitionings and sort orders of the table
-    /// say. Begins again when another commit comes first.
+    /// say. Begins again when another commit comes first, in its turn then: others wait for it, longer each time.
     ///
     /// Memory is bounded whatever the number of rows; sorting and partitioning use temporary files. What cannot be written so that
     /// DuckDB reads the same is refused by name, such as values that Parquet does not hold. Rows are sorted up to the first
@@ -147,10 +150,11 @@ impl Catalog {
     /// # Errors
     /// See [`FlushError`].
     pub async fn flush(self: &Arc<Self>, options: &FlushOptions) -> Result<FlushReport, FlushError> {
-        let mut tries = 1;
+        let (mut tries, mut patience) = (1, 1);
+        let mut transaction = self.begin().await?;
         loop {
             let mut litter = Litter::default();
-            let outcome = self.try_flush(options, &mut litter).await;
+            let outcome = try_flush(transaction, options, &mut litter).await;
             let error = match outcome {
                 Ok(report) => return Ok(report),
                 Err(error) => error,
@@ -162,39 +166,40 @@ impl Catalog {
                 return Err(error);
             }
             tries += 1;
+            transaction = self.begin_patiently(patience).await?;
+            patience = patience.saturating_mul(PATIENCE_GROWTH);
         }
     }
+}
 
-    async fn try_flush(
-        self: &Arc<Self>,
-        options: &FlushOptions,
-        litter: &mut Litter,
-    ) -> Result<FlushReport, FlushError> {
-        let mut transaction = self.begin().await?;
-        let plan = Plan::read(&transaction, options).await?;
-        let mut written = Vec::new();
-        for table in &plan.tables {
-            let (files, empty) = write::table(&transaction, &plan, table, litter).await?;
-            let deletes = file_deletes::write(&transaction, &plan, table, litter).await?;
-            written.push(stage::WrittenTable {
-                table,
-                files,
-                deletes,
-                empty,
-            });
-        }
-        if !written.iter().any(stage::WrittenTable::moves) {
-            return Ok(FlushReport::default());
-        }
-        let snapshot_id = stage::stage(&mut transaction, &plan, &written).await?;
-        let moved = written.iter().filter(|table| table.moves());
-        let tables = moved.map(stage::WrittenTable::report).collect();
-        transaction.commit().await?;
-        Ok(FlushReport {
-            tables,
-            snapshot_id: Some(snapshot_id),
-        })
+async fn try_flush(
+    mut transaction: CatalogTransaction,
+    options: &FlushOptions,
+    litter: &mut Litter,
+) -> Result<FlushReport, FlushError> {
+    let plan = Plan::read(&transaction, options).await?;
+    let mut written = Vec::new();
+    for table in &plan.tables {
+        let (files, empty) = write::table(&transaction, &plan, table, litter).await?;
+        let deletes = file_deletes::write(&transaction, &plan, table, litter).await?;
+        written.push(stage::WrittenTable {
+            table,
+            files,
+            deletes,
+            empty,
+        });
     }
+    if !written.iter().any(stage::WrittenTable::moves) {
+        return Ok(FlushReport::default());
+    }
+    let snapshot_id = stage::stage(&mut transaction, &plan, &written).await?;
+    let moved = written.iter().filter(|table| table.moves());
+    let tables = moved.map(stage::WrittenTable::report).collect();
+    transaction.commit().await?;
+    Ok(FlushReport {
+        tables,
+        snapshot_id: Some(snapshot_id),
+    })
 }
 
 fn is_lost_race(error: &FlushError) -> bool {

@@ -11,6 +11,7 @@ mod column_tags;
 mod conflict_matrix;
 mod directories;
 mod flush_counts;
+mod flush_races;
 mod genesis;
 mod history_against_rows;
 mod inlined_histories;

@@ -3,9 +3,9 @@
 //! every row; after each commit the lake shows what the model shows, at every snapshot that is left, rows in chunks and rows
 //! in Parquet files alike, and every invariant of the format holds.
 
-mod model;
+pub(crate) mod model;
 mod play;
-mod read;
+pub(crate) mod read;
 
 use proptest::prelude::*;
 
