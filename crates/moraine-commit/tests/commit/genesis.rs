@@ -103,6 +103,15 @@ async fn a_lake_created_without_a_client_is_the_same_kind_of_lake() {
 }
 
 #[tokio::test]
+async fn a_new_lake_says_nothing_of_how_many_rows_are_inlined_so_that_what_its_clients_say_holds() {
+    let (catalog, _) = lake().await;
+    for key in keys::<OptionKey>(&catalog).await {
+        let options = value(&catalog, &key).await.unwrap().options;
+        assert!(!options.contains_key("data_inlining_row_limit"), "{options:?}");
+    }
+}
+
+#[tokio::test]
 async fn two_first_attaches_at_the_same_moment_both_succeed() {
     let catalog = Catalog::with_store(Arc::new(MemoryStore::new()));
     let mut first = catalog.begin().await.unwrap();

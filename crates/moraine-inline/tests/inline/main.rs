@@ -9,6 +9,7 @@ mod encrypted_files;
 mod file_deletions;
 mod flushed_types;
 mod random_histories;
+mod records_on_write;
 mod row_lifetimes;
 mod row_removal;
 mod schema_records;

@@ -241,3 +241,18 @@ fn what_was_never_created_cannot_be_registered_deregistered_or_filled() {
         assert!(staging.is_empty());
     });
 }
+
+#[test]
+fn listing_registrations_decodes_no_schema() {
+    run(async {
+        let mut staging = fresh().await;
+        let undecodable = InlineSchemaValue {
+            arrow_schema: bytes::Bytes::from_static(b"no schema"),
+            same_as_version: None,
+        };
+        put_unverified(&mut staging, &key(9), &undecodable);
+        let listed = versions(&staging, Some(TABLE)).await.unwrap();
+        assert_eq!(listed, vec![(TABLE, 3, true), (TABLE, 9, true)]);
+        schema(&staging, TABLE, 9).await.unwrap_err();
+    });
+}
