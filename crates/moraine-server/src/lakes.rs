@@ -20,6 +20,9 @@ pub(crate) const DEFAULT_SCHEMA: &str = "public";
 const NAME_BYTES_MAX: usize = 63;
 /// Lakes that one server keeps open: each holds an open store.
 const LAKES_MAX: usize = 4_096;
+/// How old a listing of the root may be. DuckLake asks for the schemas in each transaction that reads inlined rows, and a
+/// listing is a request to the object store.
+const LISTING_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The lakes below one root.
 pub(crate) struct Lakes {
@@ -28,6 +31,8 @@ pub(crate) struct Lakes {
     known: Mutex<HashMap<(String, String), Arc<Lake>>>,
     /// Schemas made by CREATE SCHEMA that have no store yet, by database.
     announced: Mutex<HashMap<String, BTreeSet<String>>>,
+    /// The schemas that had a store when the root was last listed, by database.
+    listed: Mutex<HashMap<String, (Instant, BTreeSet<String>)>>,
 }
 
 /// One lake's place, and its catalog once it is open.
@@ -38,6 +43,8 @@ pub(crate) struct Lake {
     /// Failures to open are not kept: the next use tries again.
     catalog: tokio::sync::Mutex<Opened>,
     losses: Mutex<Losses>,
+    /// Whether its store has been seen.
+    exists: AtomicBool,
     /// Whether another process has fenced this one's store.
     taken_over: AtomicBool,
 }
@@ -59,6 +66,7 @@ impl Lakes {
             options,
             known: Mutex::default(),
             announced: Mutex::default(),
+            listed: Mutex::default(),
         }
     }
 
@@ -66,7 +74,7 @@ impl Lakes {
     pub(crate) fn lake(&self, database: &str, schema: &str) -> Result<Arc<Lake>, SqlError> {
         check_name(database, "database", state::INVALID_CATALOG_NAME)?;
         check_name(schema, "schema", state::INVALID_SCHEMA_NAME)?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let key = (database.to_owned(), schema.to_owned());
         if let Some(lake) = known.get(&key) {
             return Ok(Arc::clone(lake));
@@ -81,6 +89,7 @@ impl Lakes {
             options: self.options.clone(),
             catalog: tokio::sync::Mutex::default(),
             losses: Mutex::default(),
+            exists: AtomicBool::new(false),
             taken_over: AtomicBool::new(false),
         });
         known.insert(key, Arc::clone(&lake));
@@ -91,27 +100,52 @@ impl Lakes {
         self.root.join("catalog").join(database)
     }
 
-    /// The schemas of a database: the default one, those with a store, and those announced. In order of their names.
+    /// The schemas of a database: the default one, those with a store, and those announced. In order of their names. A
+    /// store that another server made is among them within [`LISTING_AGE_MAX`].
     pub(crate) async fn schemas(&self, database: &str) -> Result<BTreeSet<String>, SqlError> {
+        self.schemas_listed_within(database, LISTING_AGE_MAX).await
+    }
+
+    async fn schemas_listed_within(
+        &self,
+        database: &str,
+        age: Duration,
+    ) -> Result<BTreeSet<String>, SqlError> {
         check_name(database, "database", state::INVALID_CATALOG_NAME)?;
-        let mut schemas = BTreeSet::from([DEFAULT_SCHEMA.to_owned()]);
-        let announced = self
-            .announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(database)
-            .cloned();
+        let mut schemas = match self.listed(database, age) {
+            Some(listed) => listed,
+            None => self.list(database).await?,
+        };
+        schemas.insert(DEFAULT_SCHEMA.to_owned());
+        let announced = lock(&self.announced).get(database).cloned();
         schemas.extend(announced.unwrap_or_default());
+        for ((of, schema), lake) in lock(&self.known).iter() {
+            if of == database && lake.exists.load(Ordering::Relaxed) {
+                schemas.insert(schema.clone());
+            }
+        }
+        Ok(schemas)
+    }
+
+    fn listed(&self, database: &str, age: Duration) -> Option<BTreeSet<String>> {
+        let listed = lock(&self.listed);
+        let (at, schemas) = listed.get(database)?;
+        (at.elapsed() < age).then(|| schemas.clone())
+    }
+
+    async fn list(&self, database: &str) -> Result<BTreeSet<String>, SqlError> {
+        let began = Instant::now();
         let root = self.catalog_root(database);
         let stores = match Box::pin(list_stores(&root, 1, &self.options.store)).await {
             Ok(stores) => stores,
             Err(OpenError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(SqlError::from(error)),
         };
-        for store in stores {
-            let place = store.to_string();
-            schemas.extend(place.rsplit(['/', '\\']).next().map(decode_segment));
-        }
+        let places = stores.iter().map(StoreUrl::to_string);
+        let schemas: BTreeSet<String> = places
+            .filter_map(|place| place.rsplit(['/', '\\']).next().map(decode_segment))
+            .collect();
+        lock(&self.listed).insert(database.to_owned(), (began, schemas.clone()));
         Ok(schemas)
     }
 
@@ -126,10 +160,11 @@ impl Lakes {
             return Err(SqlError::only_reads());
         }
         check_name(schema, "schema", state::INVALID_SCHEMA_NAME)?;
-        if self.schemas(database).await?.contains(schema) {
+        let there = self.schemas_listed_within(database, Duration::ZERO).await?;
+        if there.contains(schema) {
             return Ok(false);
         }
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = lock(&self.announced);
         Ok(announced
             .entry(database.to_owned())
             .or_default()
@@ -137,7 +172,7 @@ impl Lakes {
     }
 
     fn all(&self) -> Vec<Arc<Lake>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         known.values().cloned().collect()
     }
 
@@ -204,6 +239,7 @@ impl Lake {
         let catalog = catalog?;
         tracing::debug!(lake = %self.url, "lake opened");
         opened.left = None;
+        self.exists.store(true, Ordering::Relaxed);
         opened.catalog = Some(Arc::clone(&catalog));
         Ok(catalog)
     }
@@ -249,7 +285,7 @@ impl Lake {
 
     /// The races for snapshots of this lake that were lost and not yet made good.
     pub(crate) fn losses(&self) -> MutexGuard<'_, Losses> {
-        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.losses)
     }
 
     /// Forgets a catalog whose storage engine has stopped, so that the next use opens the store again, or, when another
@@ -288,6 +324,10 @@ impl Lake {
         Err(SqlError::new(state::INVALID_PARAMETER, message)
             .hint("Attach with a DATA_PATH next to the catalog."))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The folder a data path means, when it is on a local disk.
