@@ -131,8 +131,10 @@ invariants! {
     RowsSeenOnce, Violation, "rows-seen-once", "delete one of the two through SQL";
     /// Each tombstone ends an inlined row.
     TombstonesEndRows, Leftover, "tombstones-end-rows", "none needed";
-    /// Inlined deletions are from rows of data files that are there.
+    /// Inlined deletions are from rows that their data files have.
     FileDeletesOfFiles, Violation, "file-deletes-of-files", "flush the table's inlined rows, or delete them through SQL";
+    /// Inlined deletions are from data files that are there. DuckLake leaves those of files that have expired.
+    FileDeletesOfPresentFiles, Leftover, "file-deletes-of-present-files", "none needed: nothing reads them";
     /// Each index entry belongs to an index.
     IndexEntriesOfIndexes, Leftover, "index-entries-of-indexes", "none needed: nothing reads them";
 }

@@ -217,7 +217,11 @@ async fn file_deletes(check: &mut Check<'_>, tables: &Tables) -> Result<(), Read
             }
         }
         let detail = match file.version(check, of).await? {
-            None => format!("there is no data file {}, nor was there one", key.data_file_id),
+            None => {
+                let detail = format!("there is no data file {}", key.data_file_id);
+                check.found(Invariant::FileDeletesOfPresentFiles, &key, detail);
+                continue;
+            }
             Some(version) if key.row_id >= version.record_count => {
                 format!("the file has {} rows", version.record_count)
             }

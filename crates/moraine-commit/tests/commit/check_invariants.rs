@@ -371,10 +371,11 @@ async fn break_files(store: &MemoryStore, invariant: Invariant) {
             };
             put(store, &GcFileKey { data_file_id: 2 }, &value).await;
         }
-        Invariant::FileDeletesOfFiles => {
+        Invariant::FileDeletesOfFiles | Invariant::FileDeletesOfPresentFiles => {
+            let is_expired = invariant == Invariant::FileDeletesOfPresentFiles;
             let key = InlineFileDeleteKey {
                 table_id: TABLE,
-                data_file_id: 2,
+                data_file_id: if is_expired { 9 } else { 2 },
                 row_id: 10,
             };
             put(
