@@ -1,18 +1,23 @@
-//! RockLake stores: SlateDB databases whose records stand for rows of DuckLake's tables. They are read at the state they have
-//! when they are opened; the rows of a table are sorted in memory, which their keys do not do in the order that is needed.
+//! RockLake stores: SlateDB databases whose records stand for rows of DuckLake's tables. Their keys do not sort rows as they
+//! are asked for, so all of them are copied into a temporary SQLite file first, one after another, and read from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use moraine_store::{KeyRange, OpenOptions, Read, SlateReader, StoreUrl, open_foreign_reader};
-use moraine_tables::{Relation, fixed_schema};
+use moraine_tables::{Column, ColumnType, Relation, Value, fixed_schema};
+use tempfile::TempDir;
 
 use crate::column_types::ColumnTypes;
-use crate::inlined_tables::{DELETE_COLUMNS, SYSTEM_COLUMNS};
+use crate::inlined_tables::{SYSTEM_COLUMNS, delete_columns, door_columns};
 use crate::lake::rocklake_rows::{inlined_delete, inlined_row, literal_value, row, tag};
-use crate::lake::{BATCH_ROWS, LakeError, Query, Raw, Rows, Source, SourceColumn, value_of};
+use crate::lake::sqlite::{SqliteSource, SqliteTarget};
+use crate::lake::{
+    BATCH_ROWS, LakeError, Query, Raw, Rows, Source, SourceColumn, Target, TargetColumn, TargetTable,
+    value_of,
+};
 
 /// The key of the record that says how keys and values are laid out, and the one layout there is.
 const FORMAT_KEY: &[u8] = b"\xffcatalog-format-version";
@@ -25,13 +30,21 @@ const INLINED_DELETES: [u8; 2] = [0xfd, 0x02];
 pub(crate) struct RockLakeSource {
     name: String,
     reader: Arc<SlateReader>,
-    tables: BTreeMap<String, Vec<SourceColumn>>,
-    /// The number of snapshots and the newest one at the beginning.
-    state: (usize, Vec<Raw>),
+    /// The rows, and the folder of the file they are in.
+    copy: (SqliteSource, TempDir),
+    /// What was there before the rows were copied.
+    state: State,
+}
+
+/// The number of snapshots, and the newest one's record.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct State {
+    snapshots: u64,
+    newest: Option<(Bytes, Bytes)>,
 }
 
 impl RockLakeSource {
-    /// Opens the store.
+    /// Opens the store and copies its rows.
     pub(crate) async fn open(url: &StoreUrl) -> Result<RockLakeSource, LakeError> {
         let name = format!("the RockLake store {url}");
         let reader = open_foreign_reader(url, &OpenOptions::default()).await?;
@@ -53,148 +66,202 @@ impl RockLakeSource {
                 });
             }
         }
-        let mut source = RockLakeSource {
+        let state = state(&reader).await?;
+        let failed = |error| LakeError::database(&name, "making a folder for its rows", error);
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let path = folder.path().join("rows.sqlite");
+        let mut copy = Copy {
+            name: &name,
+            reader: &reader,
+            target: SqliteTarget::open(&path).await?,
+            types: ColumnTypes::default(),
+            registered: BTreeSet::new(),
+        };
+        copy.fixed().await?;
+        copy.inlined().await?;
+        copy.deletes().await?;
+        Box::new(copy.target).commit().await?;
+        Ok(RockLakeSource {
+            copy: (SqliteSource::open(&path).await?, folder),
             name,
             reader,
-            tables: BTreeMap::new(),
-            state: Default::default(),
-        };
-        source.tables = source.list().await?;
-        source.state = source.state().await?;
-        Ok(source)
+            state,
+        })
     }
+}
 
-    async fn list(&self) -> Result<BTreeMap<String, Vec<SourceColumn>>, LakeError> {
-        let column = |name: &str, declared: String| SourceColumn {
-            name: name.to_owned(),
-            declared,
-        };
-        let mut tables: BTreeMap<String, Vec<SourceColumn>> = BTreeMap::new();
+async fn state(reader: &SlateReader) -> Result<State, LakeError> {
+    let mut state = State::default();
+    let snapshots: Vec<u8> = tag(Relation::Snapshot).into_iter().collect();
+    let mut scan = reader.scan(prefix(&snapshots)).await?;
+    while let Some(record) = scan.next().await? {
+        state.snapshots += 1;
+        state.newest = Some(record);
+    }
+    Ok(state)
+}
+
+/// The copy of a store on its way.
+struct Copy<'a> {
+    name: &'a str,
+    reader: &'a SlateReader,
+    target: SqliteTarget,
+    types: ColumnTypes,
+    /// The inlined tables that the store lists, by table id and schema version.
+    registered: BTreeSet<(u64, u64)>,
+}
+
+impl Copy<'_> {
+    /// The tables of the specification.
+    async fn fixed(&mut self) -> Result<(), LakeError> {
         for relation in Relation::FIXED {
             let columns = fixed_schema(relation)
                 .map(|schema| schema.columns)
                 .unwrap_or_default();
-            let columns = columns
-                .iter()
-                .map(|of| column(&of.name, of.column_type.sql_name()))
-                .collect();
-            tables.insert(relation.name(), columns);
-        }
-        let bigint = || "bigint".to_owned();
-        let types = self.column_types().await?;
-        for row in self.relation_rows(Relation::InlinedDataTables).await? {
-            let [Raw::Int(table), _, Raw::Int(version)] = row.as_slice() else {
+            self.target.create(&table(relation, &columns)).await?;
+            let Some(tag) = tag(relation) else {
                 continue;
             };
-            let (table_id, schema_version) = (table.unsigned_abs(), version.unsigned_abs());
-            let relation = Relation::InlinedData {
-                table_id,
-                schema_version,
-            };
-            let mut columns: Vec<SourceColumn> =
-                SYSTEM_COLUMNS.iter().map(|name| column(name, bigint())).collect();
-            let names = types.names(table_id, schema_version);
-            columns.extend(names.iter().map(|name| column(name, String::new())));
-            tables.insert(relation.name(), columns);
-        }
-        for table_id in self.tables_with_deletes().await? {
-            let columns = DELETE_COLUMNS.iter().map(|name| column(name, bigint())).collect();
-            tables.insert(Relation::InlinedDelete { table_id }.name(), columns);
-        }
-        Ok(tables)
-    }
-
-    async fn column_types(&self) -> Result<ColumnTypes, LakeError> {
-        let mut types = ColumnTypes::default();
-        let typed = |relation, raw: &[Raw]| -> Vec<moraine_tables::Value> {
-            let columns = fixed_schema(relation)
-                .map(|schema| schema.columns)
-                .unwrap_or_default();
-            let values = raw.iter().zip(columns);
-            values
-                .map(|(raw, column)| value_of(raw, column.column_type).unwrap_or(moraine_tables::Value::Null))
-                .collect()
-        };
-        for row in self.relation_rows(Relation::Column).await? {
-            types.add_any_column(&typed(Relation::Column, &row));
-        }
-        for row in self.relation_rows(Relation::SchemaVersions).await? {
-            if let [Raw::Int(begin), Raw::Int(version), Raw::Int(table)] = row.as_slice() {
-                types.add_schema_version(table.unsigned_abs(), version.unsigned_abs(), begin.unsigned_abs());
+            let mut rows = Vec::new();
+            let mut scan = self.reader.scan(prefix(&[tag])).await?;
+            while let Some((key, value)) = scan.next().await? {
+                let row = row(relation, &value).map_err(|detail| self.damaged(&key, detail))?;
+                self.note(relation, &row, &columns);
+                rows.push(row);
+                self.write(&mut rows, BATCH_ROWS).await?;
             }
+            self.write(&mut rows, 1).await?;
         }
-        Ok(types)
+        Ok(())
     }
 
-    async fn tables_with_deletes(&self) -> Result<Vec<u64>, LakeError> {
-        let mut found = Vec::new();
-        let mut scan = self.reader.scan(prefix(&INLINED_DELETES)).await?;
-        while let Some((key, _)) = scan.next().await? {
-            let table_id = id_at(&key, INLINED_DELETES.len());
-            if found.last() != Some(&table_id) {
-                found.push(table_id);
+    /// Takes in what tells of inlined tables.
+    fn note(&mut self, relation: Relation, row: &[Raw], columns: &[Column]) {
+        match (relation, row) {
+            (Relation::Column, _) => {
+                let value =
+                    |(raw, column): (&Raw, &Column)| value_of(raw, column.column_type).unwrap_or(Value::Null);
+                let values: Vec<Value> = row.iter().zip(columns).map(value).collect();
+                self.types.add_any_column(&values);
             }
+            (Relation::SchemaVersions, [Raw::Int(begin), Raw::Int(version), Raw::Int(table)]) => {
+                self.types.add_schema_version(
+                    table.unsigned_abs(),
+                    version.unsigned_abs(),
+                    begin.unsigned_abs(),
+                );
+            }
+            (Relation::InlinedDataTables, [Raw::Int(table), _, Raw::Int(version)]) => {
+                self.registered
+                    .insert((table.unsigned_abs(), version.unsigned_abs()));
+            }
+            _ => {}
         }
-        Ok(found)
     }
 
-    fn damaged(&self, key: &[u8], detail: String) -> LakeError {
-        let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        LakeError::database(&self.name, &format!("reading the record {hex}"), detail)
-    }
-
-    /// The rows of a table of the specification, in key order, with all of its columns.
-    async fn relation_rows(&self, relation: Relation) -> Result<Vec<Vec<Raw>>, LakeError> {
-        let Some(tag) = tag(relation) else {
-            return Ok(Vec::new());
-        };
+    /// The inlined rows, whether or not the store lists their tables.
+    async fn inlined(&mut self) -> Result<(), LakeError> {
+        let mut empty = std::mem::take(&mut self.registered);
+        let (mut of, mut columns) = (None, Vec::new());
         let mut rows = Vec::new();
-        let mut scan = self.reader.scan(prefix(&[tag])).await?;
+        let mut scan = self.reader.scan(prefix(&INLINED_ROWS)).await?;
         while let Some((key, value)) = scan.next().await? {
-            rows.push(row(relation, &value).map_err(|detail| self.damaged(&key, detail))?);
-        }
-        Ok(rows)
-    }
-
-    /// The rows of an inlined table as a query asks for them.
-    async fn inlined_rows(&self, relation: Relation, query: &Query) -> Result<Vec<Vec<Raw>>, LakeError> {
-        let mut rows = Vec::new();
-        let start: Vec<u8> = match relation {
-            Relation::InlinedData {
-                table_id,
-                schema_version,
-            } => [
-                INLINED_ROWS.as_slice(),
-                &table_id.to_be_bytes(),
-                &schema_version.to_be_bytes(),
-            ]
-            .concat(),
-            Relation::InlinedDelete { table_id } => {
-                [INLINED_DELETES.as_slice(), &table_id.to_be_bytes()].concat()
+            let ids = (
+                id_at(&key, INLINED_ROWS.len()),
+                id_at(&key, INLINED_ROWS.len() + 8),
+            );
+            if of != Some(ids) {
+                self.write(&mut rows, 1).await?;
+                columns = self.create_inlined(ids).await?;
+                empty.remove(&ids);
+                of = Some(ids);
             }
-            _ => return Ok(rows),
-        };
-        let mut scan = self.reader.scan(prefix(&start)).await?;
-        while let Some((key, value)) = scan.next().await? {
-            let damaged = |detail| self.damaged(&key, detail);
-            if matches!(relation, Relation::InlinedDelete { .. }) {
-                rows.push(inlined_delete(&value).map_err(damaged)?);
-                continue;
-            }
-            let (mut row, literals) = inlined_row(&value).map_err(damaged)?;
-            let user = query.columns.iter().skip(SYSTEM_COLUMNS.len());
+            let (mut row, literals) = inlined_row(&value).map_err(|detail| self.damaged(&key, detail))?;
+            let user = columns.iter().skip(SYSTEM_COLUMNS.len());
             for (position, column) in user.enumerate() {
                 let literal = literals.get(position).cloned().flatten();
                 row.push(literal.map_or(Raw::Null, |text| literal_value(&text, column.column_type)));
             }
             rows.push(row);
+            self.write(&mut rows, BATCH_ROWS).await?;
         }
-        Ok(rows)
+        self.write(&mut rows, 1).await?;
+        for ids in empty {
+            self.create_inlined(ids).await?;
+        }
+        Ok(())
     }
 
-    async fn state(&self) -> Result<(usize, Vec<Raw>), LakeError> {
-        let mut rows = self.relation_rows(Relation::Snapshot).await?;
-        Ok((rows.len(), rows.pop().unwrap_or_default()))
+    /// Makes an inlined table, and returns its columns.
+    async fn create_inlined(
+        &mut self,
+        (table_id, schema_version): (u64, u64),
+    ) -> Result<Vec<Column>, LakeError> {
+        let names = self.types.names(table_id, schema_version);
+        let user: Vec<SourceColumn> = names
+            .into_iter()
+            .map(|name| SourceColumn {
+                name,
+                declared: String::new(),
+            })
+            .collect();
+        let columns = door_columns(table_id, schema_version, &user, &self.types);
+        let relation = Relation::InlinedData {
+            table_id,
+            schema_version,
+        };
+        self.target.create(&table(relation, &columns)).await?;
+        Ok(columns)
+    }
+
+    /// The inlined deletions from data files.
+    async fn deletes(&mut self) -> Result<(), LakeError> {
+        let mut of = None;
+        let mut rows = Vec::new();
+        let mut scan = self.reader.scan(prefix(&INLINED_DELETES)).await?;
+        while let Some((key, value)) = scan.next().await? {
+            let table_id = id_at(&key, INLINED_DELETES.len());
+            if of != Some(table_id) {
+                self.write(&mut rows, 1).await?;
+                let relation = Relation::InlinedDelete { table_id };
+                self.target.create(&table(relation, &delete_columns())).await?;
+                of = Some(table_id);
+            }
+            rows.push(inlined_delete(&value).map_err(|detail| self.damaged(&key, detail))?);
+            self.write(&mut rows, BATCH_ROWS).await?;
+        }
+        self.write(&mut rows, 1).await
+    }
+
+    /// Hands the rows over once there are `enough` of them.
+    async fn write(&mut self, rows: &mut Vec<Vec<Raw>>, enough: usize) -> Result<(), LakeError> {
+        if rows.len() < enough {
+            return Ok(());
+        }
+        self.target.write(std::mem::take(rows)).await
+    }
+
+    fn damaged(&self, key: &[u8], detail: String) -> LakeError {
+        let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        LakeError::database(self.name, &format!("reading the record {hex}"), detail)
+    }
+}
+
+/// A table of the copy. What is neither a number nor bytes is kept as it is written.
+fn table(relation: Relation, columns: &[Column]) -> TargetTable {
+    let column = |column: &Column| TargetColumn {
+        name: column.name.clone(),
+        column_type: match column.column_type {
+            kept @ (ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64 | ColumnType::Bytes) => kept,
+            _ => ColumnType::Text,
+        },
+        native_type: None,
+        not_null: false,
+    };
+    TargetTable {
+        name: relation.name(),
+        columns: columns.iter().map(column).collect(),
+        primary_key: None,
     }
 }
 
@@ -225,90 +292,18 @@ impl Source for RockLakeSource {
     }
 
     fn tables(&self) -> &BTreeMap<String, Vec<SourceColumn>> {
-        &self.tables
+        self.copy.0.tables()
     }
 
     async fn rows(&self, query: &Query) -> Result<Box<dyn Rows>, LakeError> {
-        let Some(relation) = Relation::parse(&query.table) else {
-            return Ok(Box::new(SortedRows::default()));
-        };
-        let all = match relation.is_fixed() {
-            true => self.relation_rows(relation).await?,
-            false => self.inlined_rows(relation, query).await?,
-        };
-        let declared = self.tables.get(&query.table).cloned().unwrap_or_default();
-        let position = |name: &str| declared.iter().position(|column| column.name == name);
-        let chosen: Vec<Option<usize>> = query
-            .columns
-            .iter()
-            .map(|column| position(&column.name))
-            .collect();
-        let order: Vec<usize> = query.order.iter().filter_map(|name| position(name)).collect();
-        let not_null = query.not_null.as_deref().and_then(position);
-        let mut rows: Vec<Vec<Raw>> = all
-            .into_iter()
-            .filter(|row| not_null.is_none_or(|column| row.get(column).is_some_and(|raw| *raw != Raw::Null)))
-            .collect();
-        let key = |row: &Vec<Raw>| -> Vec<i64> {
-            let number = |column: &usize| match row.get(*column) {
-                Some(Raw::Int(number)) => *number,
-                _ => i64::MIN,
-            };
-            order.iter().map(number).collect()
-        };
-        rows.sort_by_cached_key(key);
-        let project = |row: Vec<Raw>| -> Vec<Raw> {
-            let cell = |column: &Option<usize>| column.and_then(|column| row.get(column).cloned());
-            chosen
-                .iter()
-                .map(|column| cell(column).unwrap_or(Raw::Null))
-                .collect()
-        };
-        Ok(Box::new(SortedRows {
-            rows: rows.into_iter().map(project).collect::<Vec<_>>().into_iter(),
-        }))
+        self.copy.0.rows(query).await
     }
 
     async fn count(&self, table: &str) -> Result<u64, LakeError> {
-        let start: Vec<u8> = match Relation::parse(table) {
-            Some(Relation::InlinedData {
-                table_id,
-                schema_version,
-            }) => [
-                INLINED_ROWS.as_slice(),
-                &table_id.to_be_bytes(),
-                &schema_version.to_be_bytes(),
-            ]
-            .concat(),
-            Some(Relation::InlinedDelete { table_id }) => {
-                [INLINED_DELETES.as_slice(), &table_id.to_be_bytes()].concat()
-            }
-            Some(fixed) => tag(fixed).into_iter().collect(),
-            None => return Ok(0),
-        };
-        let mut scan = self.reader.scan(prefix(&start)).await?;
-        let mut count = 0;
-        while scan.next().await?.is_some() {
-            count += 1;
-        }
-        Ok(count)
+        self.copy.0.count(table).await
     }
 
     async fn is_unchanged(&self) -> Result<bool, LakeError> {
-        Ok(self.state().await? == self.state)
-    }
-}
-
-/// Rows that were sorted in memory.
-#[derive(Default)]
-struct SortedRows {
-    rows: std::vec::IntoIter<Vec<Raw>>,
-}
-
-#[async_trait]
-impl Rows for SortedRows {
-    async fn next(&mut self) -> Result<Option<Vec<Vec<Raw>>>, LakeError> {
-        let batch: Vec<Vec<Raw>> = self.rows.by_ref().take(BATCH_ROWS).collect();
-        Ok((!batch.is_empty()).then_some(batch))
+        Ok(state(&self.reader).await? == self.state)
     }
 }
