@@ -9,11 +9,11 @@ use anyhow::Context;
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use moraine_commit::Catalog;
+use moraine_migrate::Progress;
 use moraine_migrate::export::{ExportOptions, export};
 use moraine_migrate::import::{ImportOptions, ImportReport, import};
 use moraine_migrate::lake::{CatalogLocation, open_source, open_target};
 use moraine_migrate::verify::{Sum, TableComparison, VerifyOptions, verify};
-use moraine_migrate::{Progress, Silent};
 use moraine_store::{OpenError, OpenOptions, ReadPoint, Store, StoreUrl, open, open_read_only};
 
 use crate::arguments::{ExportArguments, ImportArguments, LakeChoice, VerifyArguments};
@@ -121,7 +121,9 @@ async fn compare(
     options: &VerifyOptions,
 ) -> anyhow::Result<Vec<TableComparison>> {
     let catalog = read_only(url).await?;
-    let compared = verify(&catalog, source, options, &Silent).await;
+    let progress = Bar::new();
+    let compared = verify(&catalog, source, options, &progress).await;
+    progress.finish();
     catalog
         .close()
         .await

@@ -132,3 +132,33 @@ fn without_arguments_the_commands_are_listed() {
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("serve") && said.contains("info"), "{said}");
 }
+
+#[test]
+fn a_duckdb_file_without_a_duckdb_is_refused_with_what_was_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("meta.ducklake");
+    std::fs::write(&file, b"whatever").expect("a file");
+    let root = folder.path().join("lake");
+    let from = format!("duckdb:{}", file.display());
+    let named = [("MORAINE_DUCKDB", "/nowhere/duckdb")];
+    let none = [("PATH", "/nowhere"), ("HOME", "/nowhere")];
+    for (environment, tried) in [
+        (&named[..], "/nowhere/duckdb: "),
+        (&none[..], "installing it with pip: "),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_moraine"))
+            .args(["import", "--from", &from])
+            .arg(&root)
+            .env_remove("MORAINE_DUCKDB")
+            .env_remove("XDG_CACHE_HOME")
+            .envs(environment.iter().copied())
+            .output()
+            .expect("the command runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for words in [tried, "none was found", "set MORAINE_DUCKDB"] {
+            assert!(said.contains(words), "{words:?} is not in {said}");
+        }
+    }
+    assert!(!root.exists(), "nothing is made before the source can be read");
+}
