@@ -112,12 +112,14 @@ async fn import_family(context: &mut Context<'_>, family: Family) -> Result<(), 
 
 fn check(context: &mut Context<'_>, relation: Relation, rows: &mut Vec<Vec<Value>>) {
     match relation {
-        Relation::Schema => context
-            .schemas
-            .extend(rows.iter().filter_map(|row| number(row, 0))),
         Relation::View => context.retain_known(relation, rows, 4, Relation::Schema),
         Relation::Macro => context.retain_known(relation, rows, 0, Relation::Schema),
         Relation::ColumnMapping => {
+            context.retain_known(relation, rows, 1, Relation::Table);
+            let ids = rows
+                .iter()
+                .filter_map(|row| Some((number(row, 1)?, number(row, 0)?)));
+            context.parents.mappings.extend(ids);
             let greatest = rows.iter().filter_map(|row| number(row, 0)).max();
             context.file_id_max = context.file_id_max.max(greatest);
         }

@@ -12,6 +12,7 @@ use moraine_keys::{
 use moraine_tables::{Relation, TableError, Value, fixed_schema, insert_borrowed};
 
 use crate::import::error::ImportError;
+use crate::import::parents::Parents;
 use crate::import::rules::number;
 use crate::import::stream::{Checks, KeyedStream, shown};
 use crate::lake::{Query, Source};
@@ -36,12 +37,13 @@ pub(crate) struct Context<'a> {
     pub(crate) changelog: Changelog,
     /// Tables whose statistics the snapshots of the changelog have written, by snapshot.
     pub(crate) touched: BTreeSet<(u64, u64)>,
-    /// The ids of all snapshots.
+    /// The ids of the snapshots that the changelog covers.
     pub(crate) snapshots: BTreeSet<u64>,
-    /// The ids of all schemas, and of all tables, that any snapshot sees.
-    pub(crate) schemas: BTreeSet<u64>,
-    pub(crate) tables: BTreeSet<u64>,
+    /// What rows can belong to.
+    pub(crate) parents: Parents,
     pub(crate) catalog_id_max: u64,
+    /// The greatest `next_catalog_id` and `next_file_id` of the snapshots so far.
+    pub(crate) counters_max: [u64; 2],
     pub(crate) file_id_max: Option<u64>,
     pub(crate) row_counts: BTreeMap<u64, RowCounts>,
     pub(crate) progress: &'a dyn Progress,
@@ -121,35 +123,6 @@ impl Context<'_> {
             }
         }
     }
-
-    /// Leaves out rows whose `column` names something that is not there.
-    pub(crate) fn retain_known(
-        &mut self,
-        relation: Relation,
-        rows: &mut Vec<Vec<Value>>,
-        column: usize,
-        of: Relation,
-    ) {
-        let known = if of == Relation::Schema {
-            &self.schemas
-        } else {
-            &self.tables
-        };
-        let checks = &mut self.checks;
-        rows.retain(|row| {
-            let id = number(row, column);
-            let is_known = id.is_some_and(|id| known.contains(&id));
-            if !is_known {
-                let detail = format!(
-                    "it belongs to {} {}, of which {of} has no row",
-                    if of == Relation::Schema { "schema" } else { "table" },
-                    id.unwrap_or_default()
-                );
-                checks.leave_out(relation, shown(relation, row), detail);
-            }
-            is_known
-        });
-    }
 }
 
 /// Whether an error is about the rows that were given, rather than about the store.
@@ -165,7 +138,7 @@ pub(crate) fn is_about_rows(error: &TableError) -> bool {
 }
 
 /// Where a relation's id, `begin_snapshot` and `end_snapshot` are.
-fn version_columns(relation: Relation) -> Option<(usize, usize, usize)> {
+pub(crate) fn version_columns(relation: Relation) -> Option<(usize, usize, usize)> {
     let schema = fixed_schema(relation)?;
     let id = match relation {
         Relation::Macro => 1,

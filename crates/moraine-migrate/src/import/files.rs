@@ -29,6 +29,9 @@ const END: usize = 3;
 const RECORDS: usize = 8;
 const BYTES: usize = 9;
 const ROW_ID_START: usize = 11;
+const PARTITION: usize = 12;
+const MAPPING: usize = 14;
+const PARTIAL_MAX: usize = 15;
 
 /// The queries of this part.
 pub(crate) fn queries() -> Vec<(Relation, Query)> {
@@ -71,19 +74,57 @@ async fn add(context: &mut Context<'_>, staged: &mut [Vec<Vec<Value>>]) -> Resul
     context.add(tx).await
 }
 
-/// Leaves out files of tables that are not there, and delete files of data files that are not.
-fn check(context: &mut Context<'_>, [_, data_file_id]: [u64; 2], group: &mut [Vec<Vec<Value>>]) {
-    let [data_files, .., delete_files] = group else {
+/// Leaves out files of tables that are not there, and what is about data files that are not.
+fn check(context: &mut Context<'_>, [table_id, data_file_id]: [u64; 2], group: &mut [Vec<Vec<Value>>]) {
+    let [data_files, partition_values, .., delete_files] = group else {
         return;
     };
     context.retain_known(Relation::DataFile, data_files, 1, Relation::Table);
+    context.retain_known(Relation::DeleteFile, delete_files, 1, Relation::Table);
     if data_files.is_empty() {
-        for row in delete_files.drain(..) {
-            let detail = format!("ducklake_data_file has no row of its data file {data_file_id}");
-            let row = shown(Relation::DeleteFile, &row);
-            context.checks.leave_out(Relation::DeleteFile, row, detail);
+        for (relation, rows) in TABLES.into_iter().zip(group) {
+            for row in rows.drain(..) {
+                let detail = format!("ducklake_data_file has no row of its data file {data_file_id}");
+                context.checks.leave_out(relation, shown(relation, &row), detail);
+            }
+        }
+        return;
+    }
+    for row in data_files.iter_mut() {
+        check_mapping(context, table_id, row);
+        if !check_partition(context, table_id, row, partition_values.len()) {
+            partition_values.clear();
         }
     }
+}
+
+/// Takes away a column mapping that is not there.
+fn check_mapping(context: &mut Context<'_>, table_id: u64, row: &mut [Value]) {
+    let Some(mapping_id) = number(row, MAPPING) else {
+        return;
+    };
+    if !context.parents.mappings.contains(&(table_id, mapping_id)) {
+        let detail = format!("ducklake_column_mapping has no row of its mapping_id {mapping_id}");
+        let repair = "mapping_id becomes NULL: the file's columns are found by their field ids";
+        context.forget(Relation::DataFile, row, MAPPING, detail, repair);
+    }
+}
+
+/// Takes away a partitioning that is not there or that the file has not all values of; whether the values may stay.
+fn check_partition(context: &mut Context<'_>, table_id: u64, row: &mut [Value], values: usize) -> bool {
+    let Some(partition_id) = number(row, PARTITION) else {
+        return true;
+    };
+    let detail = match context.parents.partitions.get(&(table_id, partition_id)) {
+        None => format!("ducklake_partition_info has no row of its partition_id {partition_id}"),
+        Some(columns) if *columns != values => {
+            format!("it has {values} partition values, and partitioning {partition_id} has {columns} columns")
+        }
+        Some(_) => return true,
+    };
+    let repair = "partition_id becomes NULL, and the file's partition values are left out";
+    context.forget(Relation::DataFile, row, PARTITION, detail, repair);
+    false
 }
 
 fn note(context: &mut Context<'_>, [table_id, data_file_id]: [u64; 2], group: &[Vec<Vec<Value>>]) {
@@ -94,9 +135,7 @@ fn note(context: &mut Context<'_>, [table_id, data_file_id]: [u64; 2], group: &[
     context.note(Relation::DeleteFile, delete_files);
     for row in data_files {
         let counts = context.row_counts.entry(table_id).or_default();
-        if number(row, RECORDS).is_some_and(|records| records > 0) {
-            counts.row_id_max = counts.row_id_max.max(number(row, ROW_ID_START));
-        }
+        counts.row_id_max = counts.row_id_max.max(last_row_id(row));
         if number(row, END).is_none() {
             counts.records += number(row, RECORDS).unwrap_or_default();
             counts.bytes += number(row, BYTES).unwrap_or_default();
@@ -113,4 +152,16 @@ fn note(context: &mut Context<'_>, [table_id, data_file_id]: [u64; 2], group: &[
             }
         }
     }
+}
+
+/// The last row id of a file, where it has any. A file of several snapshots carries its row ids, and one may be there more
+/// than once.
+fn last_row_id(row: &[Value]) -> Option<u64> {
+    let records = number(row, RECORDS)?;
+    let counted = match row.get(PARTIAL_MAX) {
+        Some(Value::Null) | None => records,
+        Some(_) => records.min(1),
+    };
+    let after = number(row, ROW_ID_START)?.saturating_add(counted);
+    after.checked_sub(1).filter(|_| counted > 0)
 }

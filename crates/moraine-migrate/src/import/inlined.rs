@@ -10,9 +10,10 @@ use moraine_tables::{Column, Relation, Value, inlined_schema};
 use crate::column_types::ColumnTypes;
 use crate::import::context::Context;
 use crate::import::error::{ImportError, Problem};
+use crate::import::parents::Lives;
 use crate::import::rules::{number, query, query_columns, query_of, text};
-use crate::import::stream::Checks;
-use crate::inlined_tables::{delete_columns, door_columns, inlined, user_columns};
+use crate::import::stream::{Checks, next_group};
+use crate::inlined_tables::{SYSTEM_COLUMNS, delete_columns, door_columns, inlined, user_columns};
 use crate::lake::{Query, Source};
 
 /// Rows that are staged together.
@@ -24,17 +25,30 @@ const STAGED_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct InlinedPlan {
     pub(crate) types: ColumnTypes,
-    /// Each inlined data table with its columns and the query that reads it.
-    data: Vec<(u64, u64, Vec<Column>, Query)>,
+    /// The inlined data tables.
+    data: Vec<DataPlan>,
     /// Each inlined delete table with its query.
     deletes: Vec<(u64, Query)>,
     registered: BTreeSet<(u64, u64)>,
 }
 
+/// How an inlined data table is read.
+#[derive(Debug)]
+struct DataPlan {
+    table_id: u64,
+    schema_version: u64,
+    columns: Vec<Column>,
+    /// All of its rows, in the order in which they began.
+    rows: Query,
+    /// When its rows began and ended, row after row.
+    versions: Query,
+}
+
 impl InlinedPlan {
     /// The queries of this part.
     pub(crate) fn queries(&self) -> Vec<Query> {
-        let data = self.data.iter().map(|(.., query)| query.clone());
+        let data = self.data.iter();
+        let data = data.flat_map(|table| [table.rows.clone(), table.versions.clone()]);
         data.chain(self.deletes.iter().map(|(_, query)| query.clone()))
             .collect()
     }
@@ -58,13 +72,17 @@ pub(crate) fn survey_queries() -> Vec<(Relation, Query)> {
     ]
 }
 
-/// Finds out which inlined tables there are and what their columns are. `snapshots` are (snapshot id, schema version).
+/// Finds out which inlined tables there are and what their columns are. `types` knows the schema version of each snapshot.
 pub(crate) async fn plan(
     source: &dyn Source,
     checks: &mut Checks,
-    snapshots: &BTreeMap<u64, u64>,
+    types: ColumnTypes,
+    tables: &Lives,
 ) -> Result<InlinedPlan, ImportError> {
-    let mut plan = InlinedPlan::default();
+    let mut plan = InlinedPlan {
+        types,
+        ..InlinedPlan::default()
+    };
     let relations = inlined(source.tables());
     let wanted: BTreeSet<u64> = relations
         .iter()
@@ -73,9 +91,6 @@ pub(crate) async fn plan(
             _ => 0,
         })
         .collect();
-    for (snapshot_id, schema_version) in snapshots {
-        plan.types.add_snapshot(*snapshot_id, *schema_version);
-    }
     let mut registrations = Vec::new();
     for (relation, query) in survey_queries() {
         // What is wrong with these rows is noted where they are imported.
@@ -110,15 +125,21 @@ pub(crate) async fn plan(
             }
         }
     }
-    register(&mut plan, source, checks, &registrations);
+    register(&mut plan, source, checks, tables, &registrations);
     for relation in relations {
-        add_table(&mut plan, source, checks, relation);
+        add_table(&mut plan, source, checks, tables, relation);
     }
     Ok(plan)
 }
 
 /// Takes in the list of inlined tables.
-fn register(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, rows: &[Vec<Value>]) {
+fn register(
+    plan: &mut InlinedPlan,
+    source: &dyn Source,
+    checks: &mut Checks,
+    tables: &Lives,
+    rows: &[Vec<Value>],
+) {
     for row in rows {
         let (table_id, schema_version) = (
             number(row, 0).unwrap_or_default(),
@@ -130,7 +151,9 @@ fn register(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, ro
         }
         .name();
         let listed = text(row, 1).unwrap_or_default();
-        let detail = if listed != expected {
+        let detail = if !tables.has(table_id) {
+            format!("it belongs to table {table_id}, of which ducklake_table has no row")
+        } else if listed != expected {
             format!("it lists {listed}, and the table of these ids is called {expected}")
         } else if !source.tables().contains_key(&expected) {
             format!("it lists {expected}, which is not there")
@@ -144,7 +167,13 @@ fn register(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, ro
     }
 }
 
-fn add_table(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, relation: Relation) {
+fn add_table(
+    plan: &mut InlinedPlan,
+    source: &dyn Source,
+    checks: &mut Checks,
+    tables: &Lives,
+    relation: Relation,
+) {
     let declared = source.tables().get(&relation.name()).cloned().unwrap_or_default();
     let mut unreadable = |detail: &str| {
         checks.problems.add(Problem {
@@ -154,21 +183,34 @@ fn add_table(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, r
             repair: "the table is left out".to_owned(),
         });
     };
+    let (Relation::InlinedData { table_id, .. } | Relation::InlinedDelete { table_id }) = relation else {
+        return;
+    };
+    if !tables.has(table_id) {
+        return unreadable(&format!(
+            "it belongs to table {table_id}, of which ducklake_table has no row"
+        ));
+    }
     match relation {
-        Relation::InlinedData {
-            table_id,
-            schema_version,
-        } => match user_columns(&declared) {
+        Relation::InlinedData { schema_version, .. } => match user_columns(&declared) {
             Some(user) if !user.is_empty() => {
                 let columns = door_columns(table_id, schema_version, user, &plan.types);
-                let query = query_of(&relation.name(), &columns, &["begin_snapshot", "row_id"]);
-                plan.data.push((table_id, schema_version, columns, query));
+                let rows = query_of(&relation.name(), &columns, &["begin_snapshot", "row_id"]);
+                let system = columns.get(..SYSTEM_COLUMNS.len()).unwrap_or_default();
+                let versions = query_of(&relation.name(), system, &["row_id"]);
+                plan.data.push(DataPlan {
+                    table_id,
+                    schema_version,
+                    columns,
+                    rows,
+                    versions,
+                });
             }
             _ => unreadable(
                 "it does not begin with row_id, begin_snapshot and end_snapshot, with user columns after them",
             ),
         },
-        Relation::InlinedDelete { table_id } => {
+        Relation::InlinedDelete { .. } => {
             let columns = delete_columns();
             let same = declared
                 .iter()
@@ -187,22 +229,18 @@ fn add_table(plan: &mut InlinedPlan, source: &dyn Source, checks: &mut Checks, r
 
 /// Imports this part.
 pub(crate) async fn import(context: &mut Context<'_>, plan: &InlinedPlan) -> Result<(), ImportError> {
-    let by_table = plan.data.chunk_by(|left, right| left.0 == right.0);
-    for tables in by_table {
-        let mut versions = Versions::default();
-        for (table_id, schema_version, columns, query) in tables {
-            let is_registered = plan.registered.contains(&(*table_id, *schema_version));
-            let table = DataTable {
-                table_id: *table_id,
-                schema_version: *schema_version,
-                is_registered,
-                schema: schema(&plan.types, *table_id, *schema_version, columns),
+    for tables in plan.data.chunk_by(|left, right| left.table_id == right.table_id) {
+        for table in tables {
+            let (table_id, schema_version) = (table.table_id, table.schema_version);
+            let data = DataTable {
+                table_id,
+                schema_version,
+                is_registered: plan.registered.contains(&(table_id, schema_version)),
+                schema: schema(&plan.types, table_id, schema_version, &table.columns),
             };
-            import_data(context, &table, query, &mut versions).await?;
+            import_data(context, &data, &table.rows).await?;
         }
-        if let Some((table_id, ..)) = tables.first() {
-            versions.check(*table_id, &mut context.checks);
-        }
+        check_versions(context, tables).await?;
     }
     for (table_id, query) in &plan.deletes {
         import_deletes(context, *table_id, query).await?;
@@ -216,7 +254,7 @@ fn schema(
     schema_version: u64,
     columns: &[Column],
 ) -> arrow_schema::SchemaRef {
-    let user = columns.iter().skip(crate::inlined_tables::SYSTEM_COLUMNS.len());
+    let user = columns.iter().skip(SYSTEM_COLUMNS.len());
     inlined_schema(user.map(|column| {
         let ducklake_type = types.ducklake_type(table_id, schema_version, &column.name);
         (column.name.as_str(), ducklake_type, column.column_type)
@@ -264,12 +302,7 @@ impl DataTable {
     }
 }
 
-async fn import_data(
-    context: &mut Context<'_>,
-    table: &DataTable,
-    query: &Query,
-    versions: &mut Versions,
-) -> Result<(), ImportError> {
+async fn import_data(context: &mut Context<'_>, table: &DataTable, query: &Query) -> Result<(), ImportError> {
     let relation = table.relation();
     let count = context.source.count(&relation.name()).await?;
     context.progress.table(&relation.name(), Some(count));
@@ -306,7 +339,6 @@ async fn import_data(
             context.checks.leave_out(relation, row, detail);
         }
         waiting.extend(rows.into_iter().take(1));
-        versions.add_all(&waiting);
     }
     stage_data(context, table, &mut tx, waiting).await?;
     context.add(tx).await
@@ -408,11 +440,10 @@ async fn import_deletes(context: &mut Context<'_>, table_id: u64, query: &Query)
     while let Some(key) = stream.peek(&mut context.checks).await? {
         let rows = stream.take(key, &mut context.checks).await?;
         if rows.len() > 1 {
-            let [file, row] = key;
             let detail = "the row is deleted twice".to_owned();
-            context
-                .checks
-                .leave_out(relation, format!("file_id {file}, row_id {row}"), detail);
+            let [file, row] = key;
+            let row = format!("file_id {file}, row_id {row}");
+            context.checks.leave_out(relation, row, detail);
         }
         waiting.extend(rows.into_iter().take(1));
         if waiting.len() >= ROWS_STAGED {
@@ -426,48 +457,56 @@ async fn import_deletes(context: &mut Context<'_>, table_id: u64, query: &Query)
     context.add(tx).await
 }
 
-/// All versions of the inlined rows of one table, whatever their schema version: (row id, begin, end).
-#[derive(Debug, Default)]
-struct Versions {
-    rows: Vec<(u64, u64, Option<u64>)>,
-}
-
-impl Versions {
-    /// Adds the row that was read last.
-    fn add_all(&mut self, rows: &[Vec<Value>]) {
-        if let Some(row) = rows.last()
-            && let (Some(row_id), Some(begin)) = (number(row, 0), number(row, 1))
-        {
-            self.rows.push((row_id, begin, number(row, 2)));
+/// A version of an inlined row ends where the first end after its begin is, whichever version of the row that is written
+/// with, and in whichever inlined table of its table. Notes rows whose ends contradict that.
+async fn check_versions(context: &mut Context<'_>, tables: &[DataPlan]) -> Result<(), ImportError> {
+    let mut streams = Vec::with_capacity(tables.len());
+    for table in tables {
+        let relation = Relation::InlinedData {
+            table_id: table.table_id,
+            schema_version: table.schema_version,
+        };
+        streams.push(context.stream(relation, &table.versions).await?);
+    }
+    // What is wrong with single rows is noted where they are imported.
+    let mut unnoted = Checks {
+        newest: context.checks.newest,
+        ..Checks::default()
+    };
+    let table_id = tables.first().map_or(0, |table| table.table_id);
+    while let Some(([row_id, _], group)) = next_group(&mut streams, &mut unnoted).await? {
+        let versions: BTreeSet<(u64, Option<u64>)> = group
+            .iter()
+            .flatten()
+            .filter_map(|row| Some((number(row, 1)?, number(row, 2))))
+            .collect();
+        if versions.len() > 1 {
+            check_row(&mut context.checks, table_id, row_id, &versions);
         }
     }
+    Ok(())
+}
 
-    /// A version ends where the first end after its begin is, whichever version of the row that is written with. Notes rows
-    /// whose ends contradict that.
-    fn check(mut self, table_id: u64, checks: &mut Checks) {
-        self.rows.sort_unstable();
-        self.rows.dedup();
-        for row in self.rows.chunk_by(|left, right| left.0 == right.0) {
-            let ends: BTreeSet<u64> = row.iter().filter_map(|(.., end)| *end).collect();
-            for (row_id, begin, end) in row {
-                let first = ends.range(begin.saturating_add(1)..).next().copied();
-                if first == *end {
-                    continue;
-                }
-                let shown = |end: Option<u64>| {
-                    end.map_or_else(|| "lives".to_owned(), |end| format!("ends at snapshot {end}"))
-                };
-                checks.problems.add(Problem {
-                    table: format!("ducklake_inlined_data_{table_id}_*"),
-                    row: format!("row_id {row_id}, begin_snapshot {begin}"),
-                    detail: format!(
-                        "it {}, but another version of the row ends at snapshot {}, which ends this one too",
-                        shown(*end),
-                        first.unwrap_or_default()
-                    ),
-                    repair: format!("it {}", shown(first)),
-                });
-            }
+/// All versions of one row: (begin, end).
+fn check_row(checks: &mut Checks, table_id: u64, row_id: u64, versions: &BTreeSet<(u64, Option<u64>)>) {
+    let ends: BTreeSet<u64> = versions.iter().filter_map(|(_, end)| *end).collect();
+    for (begin, end) in versions {
+        let first = ends.range(begin.saturating_add(1)..).next().copied();
+        if first == *end {
+            continue;
         }
+        let shown = |end: Option<u64>| {
+            end.map_or_else(|| "lives".to_owned(), |end| format!("ends at snapshot {end}"))
+        };
+        checks.problems.add(Problem {
+            table: format!("ducklake_inlined_data_{table_id}_*"),
+            row: format!("row_id {row_id}, begin_snapshot {begin}"),
+            detail: format!(
+                "it {}, but another version of the row ends at snapshot {}, which ends this one too",
+                shown(*end),
+                first.unwrap_or_default()
+            ),
+            repair: format!("it {}", shown(first)),
+        });
     }
 }

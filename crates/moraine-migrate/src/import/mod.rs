@@ -7,6 +7,7 @@ mod context;
 mod error;
 mod files;
 mod inlined;
+mod parents;
 mod rules;
 mod snapshots;
 mod stream;
@@ -19,13 +20,15 @@ use std::sync::Arc;
 use moraine_codec::format::CHANGELOG_SNAPSHOTS_MAX;
 use moraine_commit::bulk::{BulkLoad, Changelog};
 use moraine_store::Store;
-use moraine_tables::{Relation, fixed_schema};
+use moraine_tables::{Relation, Value, fixed_schema};
 
 pub use error::{ImportError, Problem, Problems};
 pub(crate) use rules::{number, query_of};
 
+use crate::column_types::ColumnTypes;
 use crate::import::context::Context;
 use crate::import::inlined::InlinedPlan;
+use crate::import::parents::Parents;
 use crate::import::stream::{Checks, KeyedStream};
 use crate::lake::{Query, Source};
 use crate::progress::Progress;
@@ -71,7 +74,7 @@ pub async fn import(
     check_version(source).await?;
     let mut checks = Checks::default();
     check_shape(source, &mut checks);
-    let (survey, plan) = survey(source, &mut checks).await?;
+    let survey = survey(source, &mut checks).await?;
     let fingerprint = fingerprint(source, &survey, options).await?;
     let load = BulkLoad::begin(store, source.name(), &fingerprint, options.restart).await?;
     let resumed_batches = load.resumed_batches();
@@ -81,16 +84,16 @@ pub async fn import(
         checks,
         changelog: Changelog::since((survey.newest + 1).saturating_sub(CHANGELOG_SNAPSHOTS_MAX)),
         touched: BTreeSet::new(),
-        snapshots: survey.snapshots.keys().copied().collect(),
-        schemas: BTreeSet::new(),
-        tables: survey.tables,
+        snapshots: survey.covered,
+        parents: survey.parents,
         catalog_id_max: 0,
+        counters_max: [0; 2],
         file_id_max: None,
         row_counts: BTreeMap::new(),
         progress,
         rows: BTreeMap::new(),
     };
-    import_parts(&mut context, &plan, options).await?;
+    import_parts(&mut context, &survey.plan, options).await?;
     let is_unchanged = context.source.is_unchanged().await?;
     let Context {
         load,
@@ -200,22 +203,24 @@ fn check_shape(source: &dyn Source, checks: &mut Checks) {
 
 /// What has to be known before the first record is written.
 struct Survey {
-    /// Snapshot id and schema version.
-    snapshots: BTreeMap<u64, u64>,
     newest: u64,
-    tables: BTreeSet<u64>,
+    /// The ids of the newest snapshots, as far back as the changelog goes.
+    covered: BTreeSet<u64>,
+    parents: Parents,
+    plan: InlinedPlan,
+    /// Of the ids and the versions of all snapshots.
+    hasher: DefaultHasher,
 }
 
 /// Finds out what there is, and announces all queries.
-async fn survey(source: &mut dyn Source, checks: &mut Checks) -> Result<(Survey, InlinedPlan), ImportError> {
+async fn survey(source: &mut dyn Source, checks: &mut Checks) -> Result<Survey, ImportError> {
     check_complete(source)?;
-    let snapshots_query = rules::query_columns(
+    let snapshots = rules::query_columns(
         Relation::Snapshot,
         &["snapshot_id", "schema_version"],
         &["snapshot_id"],
     );
-    let tables_query = rules::query_columns(Relation::Table, &["table_id"], &["table_id"]);
-    let mut queries = vec![snapshots_query.clone(), tables_query.clone()];
+    let mut queries = vec![snapshots.clone()];
     queries.extend(inlined::survey_queries().into_iter().map(|(_, query)| query));
     for part in [
         catalog::queries(),
@@ -227,30 +232,38 @@ async fn survey(source: &mut dyn Source, checks: &mut Checks) -> Result<(Survey,
     }
     queries.extend(duplicates_queries().into_iter().map(|(_, query)| query));
     source.prepare(&queries).await?;
-    let mut survey = Survey {
-        snapshots: BTreeMap::new(),
-        newest: 0,
-        tables: BTreeSet::new(),
-    };
-    for row in all_rows(source, Relation::Snapshot, &snapshots_query).await? {
-        if let Some(id) = number(&row, 0) {
-            survey.snapshots.insert(id, number(&row, 1).unwrap_or_default());
+    let (mut hasher, mut covered, mut types) =
+        (DefaultHasher::new(), BTreeSet::new(), ColumnTypes::default());
+    each_row(source, Relation::Snapshot, &snapshots, u64::MAX, |row| {
+        let (id, version) = (number(row, 0), number(row, 1).unwrap_or_default());
+        (id, version).hash(&mut hasher);
+        if let Some(id) = id {
+            types.add_snapshot(id, version);
+            covered.insert(id);
+            if covered.len() as u64 > CHANGELOG_SNAPSHOTS_MAX {
+                covered.pop_first();
+            }
         }
-    }
-    let Some((newest, _)) = survey.snapshots.last_key_value() else {
+    })
+    .await?;
+    let Some(newest) = covered.last().copied() else {
         return Err(ImportError::Hopeless {
             catalog: source.name().to_owned(),
             detail: "ducklake_snapshot has no rows, so no lake can be seen".to_owned(),
         });
     };
-    survey.newest = *newest;
-    checks.newest = *newest;
-    for row in all_rows(source, Relation::Table, &tables_query).await? {
-        survey.tables.extend(number(&row, 0));
-    }
-    let plan = inlined::plan(source, checks, &survey.snapshots).await?;
+    covered.retain(|id| id.saturating_add(CHANGELOG_SNAPSHOTS_MAX) > newest);
+    checks.newest = newest;
+    let parents = Parents::survey(source, newest).await?;
+    let plan = inlined::plan(source, checks, types, &parents.tables).await?;
     source.prepare(&plan.queries()).await?;
-    Ok((survey, plan))
+    Ok(Survey {
+        newest,
+        covered,
+        parents,
+        plan,
+        hasher,
+    })
 }
 
 /// A catalog of this version has all tables and columns of it.
@@ -281,24 +294,25 @@ fn check_complete(source: &dyn Source) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// All rows of a query, what is wrong with them unnoted.
-async fn all_rows(
+/// Goes through the rows of a query that are right by themselves, the others unnoted. `newest` is the newest snapshot.
+async fn each_row(
     source: &dyn Source,
     relation: Relation,
     query: &Query,
-) -> Result<Vec<Vec<moraine_tables::Value>>, ImportError> {
+    newest: u64,
+    mut visit: impl FnMut(&[Value]) + Send,
+) -> Result<(), ImportError> {
     let mut stream = KeyedStream::open(source, relation, query).await?;
     let mut unnoted = Checks {
-        newest: u64::MAX,
+        newest,
         ..Checks::default()
     };
-    let mut found = Vec::new();
     loop {
         let rows = stream.next_rows(&mut unnoted).await?;
         if rows.is_empty() {
-            return Ok(found);
+            return Ok(());
         }
-        found.extend(rows);
+        rows.iter().for_each(|row| visit(row));
     }
 }
 
@@ -319,32 +333,23 @@ fn duplicates_queries() -> Vec<(Relation, Query)> {
 /// Notes files of different tables that have the same id; within a table the record's key finds it out.
 async fn check_duplicates(context: &mut Context<'_>) -> Result<(), ImportError> {
     for (relation, query) in duplicates_queries() {
-        let mut stream = context.stream(relation, &query).await?;
-        let mut unnoted = Checks {
-            newest: u64::MAX,
-            ..Checks::default()
-        };
+        let (source, checks) = (context.source, &mut context.checks);
         let mut last: Option<(u64, u64)> = None;
-        loop {
-            let rows = stream.next_rows(&mut unnoted).await?;
-            if rows.is_empty() {
-                break;
+        each_row(source, relation, &query, u64::MAX, |row| {
+            let Some(found) = number(row, 0).zip(number(row, 1)) else {
+                return;
+            };
+            if let Some((_, other)) = last.filter(|last| last.0 == found.0 && last.1 != found.1) {
+                checks.problems.add(Problem {
+                    table: relation.name(),
+                    row: stream::shown(relation, row),
+                    detail: format!("tables {other} and {} both have a file of this id", found.1),
+                    repair: "both are imported".to_owned(),
+                });
             }
-            for row in rows {
-                let (Some(id), Some(table_id)) = (number(&row, 0), number(&row, 1)) else {
-                    continue;
-                };
-                if let Some((_, other)) = last.filter(|(seen, other)| *seen == id && *other != table_id) {
-                    context.checks.problems.add(Problem {
-                        table: relation.name(),
-                        row: stream::shown(relation, &row),
-                        detail: format!("tables {other} and {table_id} both have a file of this id"),
-                        repair: "both are imported".to_owned(),
-                    });
-                }
-                last = Some((id, table_id));
-            }
-        }
+            last = Some(found);
+        })
+        .await?;
     }
     Ok(())
 }
@@ -355,10 +360,10 @@ async fn fingerprint(
     survey: &Survey,
     options: &ImportOptions,
 ) -> Result<String, ImportError> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = survey.hasher.clone();
     (source.name(), env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     (options.repair, &options.data_path).hash(&mut hasher);
-    (&survey.snapshots, &survey.tables).hash(&mut hasher);
+    survey.parents.tables.hash(&mut hasher);
     for table in source.tables().keys() {
         (table, source.count(table).await?).hash(&mut hasher);
     }

@@ -132,29 +132,10 @@ fn value(context: &mut Context<'_>, snapshot_id: u64, row: &[Value]) -> Snapshot
     };
     let mut counters = [number(row, 3), number(row, 4)];
     if snapshot_id == context.checks.newest {
-        let needed = [
-            Some(context.catalog_id_max.saturating_add(1)),
-            context.file_id_max.map(|greatest| greatest.saturating_add(1)),
-        ];
-        for ((counter, needed), name) in counters
-            .iter_mut()
-            .zip(needed)
-            .zip(["next_catalog_id", "next_file_id"])
-        {
-            let needed = needed.unwrap_or_default();
-            let detail = match *counter {
-                None => format!("{name} is NULL"),
-                Some(found) if found < needed => format!("{name} is {found}, but id {} is taken", needed - 1),
-                Some(_) => continue,
-            };
-            context.checks.problems.add(Problem {
-                table: Relation::Snapshot.name(),
-                row: format!("snapshot_id {snapshot_id}"),
-                detail,
-                repair: format!("it becomes {needed}"),
-            });
-            *counter = Some(needed);
-        }
+        put_right(context, snapshot_id, &mut counters);
+    }
+    for (greatest, counter) in context.counters_max.iter_mut().zip(counters) {
+        *greatest = counter.unwrap_or_default().max(*greatest);
     }
     let [next_catalog_id, next_file_id] = counters;
     let mut value = SnapshotValue {
@@ -168,4 +149,34 @@ fn value(context: &mut Context<'_>, snapshot_id: u64, row: &[Value]) -> Snapshot
     value.set_null(NEXT_CATALOG_ID_FIELD, next_catalog_id.is_none());
     value.set_null(NEXT_FILE_ID_FIELD, next_file_id.is_none());
     value
+}
+
+/// Raises the counters of the newest snapshot above every id there is, and every one that a snapshot before it may have given.
+fn put_right(context: &mut Context<'_>, snapshot_id: u64, counters: &mut [Option<u64>; 2]) {
+    let taken = [Some(context.catalog_id_max), context.file_id_max];
+    for (position, name) in ["next_catalog_id", "next_file_id"].into_iter().enumerate() {
+        let (Some(counter), Some(taken)) = (counters.get_mut(position), taken.get(position)) else {
+            continue;
+        };
+        let above_taken = taken.map_or(0, |taken| taken.saturating_add(1));
+        let before = context.counters_max.get(position).copied().unwrap_or_default();
+        let needed = above_taken.max(before);
+        let detail = match *counter {
+            None => format!("{name} is NULL"),
+            Some(found) if found < above_taken => {
+                format!("{name} is {found}, but id {} is taken", above_taken - 1)
+            }
+            Some(found) if found < before => {
+                format!("{name} is {found}, but an earlier snapshot has {before}")
+            }
+            Some(_) => continue,
+        };
+        context.checks.problems.add(Problem {
+            table: Relation::Snapshot.name(),
+            row: format!("snapshot_id {snapshot_id}"),
+            detail,
+            repair: format!("it becomes {needed}"),
+        });
+        *counter = Some(needed);
+    }
 }

@@ -151,6 +151,10 @@ impl KeyedStream {
         if let Some(column) = self.required.iter().find(null) {
             return Some(format!("{} is NULL", self.name(*column)));
         }
+        let negative = |column: &&usize| matches!(row.get(**column), Some(Value::Int64(..0)));
+        if let Some(column) = self.versions.iter().find(negative) {
+            return Some(format!("{} is negative", self.name(*column)));
+        }
         let late = |column: &&usize| number(row, **column).is_some_and(|snapshot| snapshot > newest);
         self.versions.iter().find(late).map(|column| {
             let snapshot = number(row, *column).unwrap_or_default();

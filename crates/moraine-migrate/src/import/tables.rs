@@ -1,6 +1,8 @@
 //! The tables of a lake: their versions, columns with tags, partitionings, sort orders, statistics and schema versions, one
 //! table after the other.
 
+use std::collections::BTreeSet;
+
 use moraine_commit::CatalogTransaction;
 use moraine_commit::bulk::scratch;
 use moraine_keys::{Kind, TableColumnStatsKey, TableStatsKey};
@@ -9,7 +11,7 @@ use moraine_tables::{Relation, Value};
 use crate::import::context::Context;
 use crate::import::error::{ImportError, Problem};
 use crate::import::rules::{number, query};
-use crate::import::stream::next_group;
+use crate::import::stream::{next_group, shown};
 use crate::lake::Query;
 
 /// Rows that are staged together.
@@ -30,11 +32,19 @@ const TABLES: [Relation; 10] = [
 ];
 const COLUMNS: usize = 1;
 const COLUMN_TAGS: usize = 2;
+const PARTITIONINGS: usize = 3;
+const PARTITION_COLUMNS: usize = 4;
 const TABLE_STATS: usize = 7;
 const TABLE_COLUMN_STATS: usize = 8;
 
 /// Position of `schema_id` in `ducklake_table`.
 const SCHEMA_ID: usize = 4;
+/// Positions of `end_snapshot` and `parent_column` in `ducklake_column`.
+const COLUMN_END: usize = 2;
+const PARENT: usize = 10;
+/// Positions of `end_snapshot` in `ducklake_partition_info` and `column_id` in `ducklake_partition_column`.
+const PARTITIONING_END: usize = 3;
+const PARTITION_COLUMN_ID: usize = 3;
 
 /// The queries of this part.
 pub(crate) fn queries() -> Vec<(Relation, Query)> {
@@ -72,16 +82,84 @@ fn check(context: &mut Context<'_>, table_id: u64, group: &mut [Vec<Vec<Value>>]
     for (relation, rows) in TABLES.into_iter().zip(group.iter_mut()) {
         match relation {
             Relation::Table => context.retain_known(relation, rows, SCHEMA_ID, Relation::Schema),
-            Relation::Column => context.retain_known(relation, rows, 3, Relation::Table),
+            Relation::Column => {
+                context.retain_known(relation, rows, 3, Relation::Table);
+                retain_nested(context, rows);
+            }
+            Relation::TableStats | Relation::TableColumnStats => {
+                context.retain_known(relation, rows, 0, Relation::Table);
+            }
             Relation::PartitionInfo | Relation::SortInfo => {
                 context.retain_known(relation, rows, 1, Relation::Table);
             }
             _ => {}
         }
+    }
+    end_partitionings(context, group);
+    for (relation, rows) in TABLES.into_iter().zip(group.iter()) {
         context.note(relation, rows);
     }
     if let Some(stats) = group.get_mut(TABLE_STATS) {
         check_row_ids(context, table_id, stats);
+    }
+}
+
+/// Leaves out live nested columns whose parent does not live, and so on downwards.
+fn retain_nested(context: &mut Context<'_>, rows: &mut Vec<Vec<Value>>) {
+    loop {
+        let lives = |row: &&Vec<Value>| number(row, COLUMN_END).is_none();
+        let live: BTreeSet<u64> = rows
+            .iter()
+            .filter(lives)
+            .filter_map(|row| number(row, 0))
+            .collect();
+        let before = rows.len();
+        rows.retain(|row| {
+            let orphaned = number(row, PARENT).filter(|parent| lives(&row) && !live.contains(parent));
+            if let Some(parent) = orphaned {
+                let detail = format!("its parent, column {parent}, does not live");
+                let row = shown(Relation::Column, row);
+                context.checks.leave_out(Relation::Column, row, detail);
+            }
+            orphaned.is_none()
+        });
+        if rows.len() == before {
+            return;
+        }
+    }
+}
+
+/// Ends live partitionings by columns that do not live: files are not partitioned by them any more.
+fn end_partitionings(context: &mut Context<'_>, group: &mut [Vec<Vec<Value>>]) {
+    let Ok([columns, partitionings, parts]) =
+        group.get_disjoint_mut([COLUMNS, PARTITIONINGS, PARTITION_COLUMNS])
+    else {
+        return;
+    };
+    let newest = context.checks.newest;
+    let is_live = |row: &[Value]| number(row, COLUMN_END).is_none();
+    for row in partitionings
+        .iter_mut()
+        .filter(|row| number(row, PARTITIONING_END).is_none())
+    {
+        let by = parts.iter().filter(|part| number(part, 0) == number(row, 0));
+        let mut by = by.filter_map(|part| number(part, PARTITION_COLUMN_ID));
+        let gone = by.find(|id| {
+            !columns
+                .iter()
+                .any(|row| number(row, 0) == Some(*id) && is_live(row))
+        });
+        if let Some(column_id) = gone {
+            context.checks.problems.add(Problem {
+                table: Relation::PartitionInfo.name(),
+                row: shown(Relation::PartitionInfo, row),
+                detail: format!("it partitions by column {column_id}, which does not live"),
+                repair: format!("it ends at snapshot {newest}"),
+            });
+            if let Some(cell) = row.get_mut(PARTITIONING_END) {
+                *cell = Value::Int64(i64::try_from(newest).unwrap_or(i64::MAX));
+            }
+        }
     }
 }
 
@@ -101,7 +179,7 @@ fn check_row_ids(context: &mut Context<'_>, table_id: u64, stats: &mut Vec<Vec<V
         });
     };
     match stats.first_mut() {
-        None if !context.tables.contains(&table_id) => {}
+        None if !context.parents.tables.has(table_id) => {}
         None => {
             problem(
                 "the table has rows and no row here, which counts its row ids".to_owned(),

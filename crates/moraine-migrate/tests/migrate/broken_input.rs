@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use moraine_commit::check::{Finding, check};
 use moraine_migrate::import::{ImportError, ImportOptions};
-use moraine_store::MemoryStore;
+use moraine_store::{MemoryStore, Store};
 
 use crate::support::{export_to, import_from, lake, records, sqlite};
 
@@ -36,7 +37,10 @@ async fn broken(sql: &str, expected: &[(&str, &str)]) {
     };
     let report = import_from(&sqlite(&path), &store, &options).await.unwrap();
     assert_eq!(report.problems.total, problems.total, "{sql}");
-    assert!(!records(&store).await.is_empty());
+    let mut findings = Vec::new();
+    let mut note = |finding: Finding| findings.push(format!("{finding:?}"));
+    let checked = check(store.view().unwrap().as_ref(), &mut note).await.unwrap();
+    assert!(checked.records > 0 && checked.is_sound(), "{sql}: {findings:#?}");
 }
 
 #[tokio::test]
@@ -70,6 +74,14 @@ async fn counters_that_are_missing_or_behind() {
     )
     .await;
     broken(
+        "UPDATE ducklake_snapshot SET next_catalog_id = 19 WHERE snapshot_id = 6",
+        &[(
+            "ducklake_snapshot",
+            "next_catalog_id is 19, but an earlier snapshot has 20",
+        )],
+    )
+    .await;
+    broken(
         "DELETE FROM ducklake_table_stats",
         &[("ducklake_table_stats", "table_id 1")],
     )
@@ -84,6 +96,67 @@ async fn counters_that_are_missing_or_behind() {
 #[tokio::test]
 async fn references_to_nothing() {
     for (sql, table, words) in [
+        (
+            "UPDATE ducklake_column SET parent_column = 77 WHERE column_id = 2 AND end_snapshot IS NULL",
+            "ducklake_column",
+            "column 77",
+        ),
+        (
+            "UPDATE ducklake_partition_column SET column_id = 77 WHERE partition_key_index = 0",
+            "ducklake_partition_info",
+            "column 77",
+        ),
+        (
+            "UPDATE ducklake_data_file SET partition_id = 77 WHERE data_file_id = 0",
+            "ducklake_data_file",
+            "ducklake_partition_info has no row of its partition_id 77",
+        ),
+        (
+            "UPDATE ducklake_data_file SET mapping_id = 77 WHERE data_file_id = 0",
+            "ducklake_data_file",
+            "ducklake_column_mapping has no row of its mapping_id 77",
+        ),
+        (
+            "DELETE FROM ducklake_file_partition_value WHERE data_file_id = 0 AND partition_key_index = 1",
+            "ducklake_data_file",
+            "1 partition values, and partitioning 3 has 2 columns",
+        ),
+        (
+            "UPDATE ducklake_file_column_stats SET data_file_id = 8 WHERE data_file_id = 1",
+            "ducklake_file_column_stats",
+            "data file 8",
+        ),
+        (
+            "UPDATE ducklake_file_variant_stats SET data_file_id = 8",
+            "ducklake_file_variant_stats",
+            "data file 8",
+        ),
+        (
+            "INSERT INTO ducklake_table_stats VALUES (9, 0, 0, 0)",
+            "ducklake_table_stats",
+            "table 9",
+        ),
+        (
+            "UPDATE ducklake_table_column_stats SET table_id = 9",
+            "ducklake_table_column_stats",
+            "table 9",
+        ),
+        (
+            "UPDATE ducklake_column_mapping SET table_id = 9",
+            "ducklake_column_mapping",
+            "table 9",
+        ),
+        (
+            "CREATE TABLE ducklake_inlined_data_9_1 AS SELECT * FROM ducklake_inlined_data_1_2; \
+             INSERT INTO ducklake_inlined_data_tables VALUES (9, 'ducklake_inlined_data_9_1', 1)",
+            "ducklake_inlined_data_9_1",
+            "table 9",
+        ),
+        (
+            "CREATE TABLE ducklake_inlined_delete_9 AS SELECT * FROM ducklake_inlined_delete_1",
+            "ducklake_inlined_delete_9",
+            "table 9",
+        ),
         (
             "UPDATE ducklake_table SET schema_id = 77",
             "ducklake_table",
@@ -244,4 +317,47 @@ async fn other_versions_of_the_specification_are_refused_by_name() {
         assert!(refused.contains(words), "{refused}");
         assert_eq!(records(&store).await, BTreeMap::new());
     }
+}
+
+#[tokio::test]
+async fn what_outlives_its_parent() {
+    broken(
+        "UPDATE ducklake_table SET end_snapshot = 5",
+        &[
+            (
+                "ducklake_column",
+                "table 1, which it belongs to, ended at snapshot 5",
+            ),
+            ("ducklake_partition_info", "table 1"),
+            ("ducklake_sort_info", "table 1"),
+            ("ducklake_data_file", "table 1"),
+            ("ducklake_delete_file", "table 1"),
+        ],
+    )
+    .await;
+    broken(
+        "UPDATE ducklake_schema SET end_snapshot = 5",
+        &[
+            (
+                "ducklake_table",
+                "schema 0, which it belongs to, ended at snapshot 5",
+            ),
+            ("ducklake_view", "schema 0"),
+            ("ducklake_macro", "schema 0"),
+            ("ducklake_column", "table 1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn row_ids_of_files_above_their_counter() {
+    broken(
+        "UPDATE ducklake_data_file SET row_id_start = 12 WHERE data_file_id = 0",
+        &[(
+            "ducklake_table_stats",
+            "next_row_id is 14, but row id 16 is taken",
+        )],
+    )
+    .await;
 }
