@@ -102,7 +102,7 @@ pub(crate) async fn finish(
     if premise.is_none() {
         staging.put(&FormatKey {}, &genesis::format_stamp())?;
     }
-    Ok(staging.writes().clone())
+    Ok(staging.into_writes())
 }
 
 /// Completes records that make no commit of their own, on top of nothing: adds the column counters and the directories that

@@ -227,10 +227,10 @@ impl BulkLoad {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn add(&mut self, writes: &WriteSet) -> Result<(), BulkError> {
-        for (key, change) in writes.iter() {
+    pub async fn add(&mut self, writes: WriteSet) -> Result<(), BulkError> {
+        for (key, change) in writes {
             if let Some(value) = change {
-                self.batch.put(key.clone(), value.clone());
+                self.batch.put(key, value);
             }
             if self.batch.bytes() >= BULK_BATCH_BYTES {
                 self.write_batch().await?;

@@ -68,6 +68,12 @@ impl Staging {
         &self.writes
     }
 
+    /// The staged changes, for good.
+    #[must_use]
+    pub fn into_writes(self) -> WriteSet {
+        self.writes
+    }
+
     /// Whether nothing is staged.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()

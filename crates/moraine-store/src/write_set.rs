@@ -115,6 +115,15 @@ impl<'a> IntoIterator for &'a WriteSet {
     }
 }
 
+impl IntoIterator for WriteSet {
+    type Item = (Bytes, Option<Bytes>);
+    type IntoIter = std::collections::btree_map::IntoIter<Bytes, Option<Bytes>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.changes.into_iter()
+    }
+}
+
 /// `below` with changes laid over it, both ascending by key and of the same range.
 pub(crate) fn lay_over(below: Box<dyn Scan>, changes: Vec<(Bytes, Option<Bytes>)>) -> Box<dyn Scan> {
     if changes.is_empty() {

@@ -64,36 +64,27 @@ impl Context<'_> {
         relation: Relation,
         rows: &[Vec<Value>],
     ) -> Result<(), ImportError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        self.progress.rows(rows.len() as u64);
-        let mut staged = rows.len() as u64;
-        match insert_borrowed(tx, relation, rows).await {
-            Ok(_) => {}
-            Err(error) if is_about_rows(&error) => {
-                staged = 0;
-                for row in rows {
-                    match insert_borrowed(tx, relation, std::slice::from_ref(row)).await {
-                        Ok(_) => staged += 1,
-                        Err(error) if is_about_rows(&error) => {
-                            self.checks
-                                .leave_out(relation, shown(relation, row), error.to_string());
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-        *self.rows.entry(relation.name()).or_default() += staged;
+        let staged = stage_rows(tx, relation, rows).await?;
+        self.take_in(relation, staged);
         Ok(())
+    }
+
+    /// Notes what came of staging rows.
+    pub(crate) fn take_in(&mut self, relation: Relation, staged: StagedRows) {
+        if staged.rows == 0 && staged.left_out.is_empty() {
+            return;
+        }
+        self.progress.rows(staged.rows + staged.left_out.len() as u64);
+        *self.rows.entry(relation.name()).or_default() += staged.rows;
+        for (row, detail) in staged.left_out {
+            self.checks.leave_out(relation, row, detail);
+        }
     }
 
     /// Adds everything staged to the store.
     pub(crate) async fn add(&mut self, tx: CatalogTransaction) -> Result<(), ImportError> {
         let writes = tx.into_bulk_writes().await?;
-        Ok(self.load.add(&writes).await?)
+        Ok(self.load.add(writes).await?)
     }
 
     /// Notes the ids and the snapshots of rows with versions.
@@ -123,6 +114,43 @@ impl Context<'_> {
             }
         }
     }
+}
+
+/// What came of staging rows of one table.
+#[derive(Debug, Default)]
+pub(crate) struct StagedRows {
+    /// Rows that were staged.
+    pub(crate) rows: u64,
+    /// Rows that the rules of the catalog refused, for a message, and why.
+    pub(crate) left_out: Vec<(String, String)>,
+}
+
+/// Stages rows, one by one where they are refused together.
+pub(crate) async fn stage_rows(
+    tx: &mut CatalogTransaction,
+    relation: Relation,
+    rows: &[Vec<Value>],
+) -> Result<StagedRows, ImportError> {
+    let mut staged = StagedRows::default();
+    if rows.is_empty() {
+        return Ok(staged);
+    }
+    match insert_borrowed(tx, relation, rows).await {
+        Ok(_) => staged.rows = rows.len() as u64,
+        Err(error) if is_about_rows(&error) => {
+            for row in rows {
+                match insert_borrowed(tx, relation, std::slice::from_ref(row)).await {
+                    Ok(_) => staged.rows += 1,
+                    Err(error) if is_about_rows(&error) => {
+                        staged.left_out.push((shown(relation, row), error.to_string()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(staged)
 }
 
 /// Whether an error is about the rows that were given, rather than about the store.

@@ -131,6 +131,12 @@ pub enum ImportError {
     /// The store could not be written.
     #[error(transparent)]
     Bulk(#[from] BulkError),
+    /// Part of the work did not come to its end.
+    #[error("the import stopped: {detail}")]
+    Interrupted {
+        /// What became of it.
+        detail: String,
+    },
     /// A record could not be made.
     #[error("the import stopped: {0}")]
     Table(#[from] TableError),

@@ -1,11 +1,15 @@
 //! The files of all tables: data files with their partition values, statistics and delete files, one data file after the
 //! other, however many there are.
 
+use std::collections::VecDeque;
+
 use moraine_commit::bulk::scratch;
 use moraine_keys::{FileColumnStatsKey, Kind};
+use moraine_store::WriteSet;
 use moraine_tables::{Relation, Value};
+use tokio::task::JoinHandle;
 
-use crate::import::context::Context;
+use crate::import::context::{Context, StagedRows, stage_rows};
 use crate::import::error::ImportError;
 use crate::import::rules::{number, query};
 use crate::import::stream::{next_group, shown};
@@ -13,6 +17,8 @@ use crate::lake::Query;
 
 /// Rows that are staged together.
 const ROWS_STAGED: usize = 8192;
+/// Stagings that are under way at the same time.
+const STAGED_AHEAD: usize = 3;
 
 /// The tables of this part; rows of the first come before those that need them.
 const TABLES: [Relation; 5] = [
@@ -48,30 +54,59 @@ pub(crate) async fn import(context: &mut Context<'_>) -> Result<(), ImportError>
         streams.push(context.stream(relation, &query).await?);
     }
     context.progress.table("files", Some(total));
-    let mut staged: Vec<Vec<Vec<Value>>> = vec![Vec::new(); TABLES.len()];
-    let mut rows_staged = 0;
+    let mut waiting = FileRows::default();
+    let mut staged = VecDeque::new();
+    let mut rows_waiting = 0;
     while let Some((key, mut group)) = next_group(&mut streams, &mut context.checks).await? {
         check(context, key, &mut group);
         note(context, key, &group);
-        for (waiting, rows) in staged.iter_mut().zip(group) {
-            rows_staged += rows.len();
+        for (waiting, rows) in waiting.iter_mut().zip(group) {
+            rows_waiting += rows.len();
             waiting.extend(rows);
         }
-        if rows_staged >= ROWS_STAGED {
-            rows_staged = 0;
-            add(context, &mut staged).await?;
+        if rows_waiting >= ROWS_STAGED {
+            rows_waiting = 0;
+            staged.push_back(tokio::spawn(stage(std::mem::take(&mut waiting))));
+            add(context, &mut staged, STAGED_AHEAD).await?;
         }
     }
-    add(context, &mut staged).await
+    staged.push_back(tokio::spawn(stage(waiting)));
+    add(context, &mut staged, 0).await
 }
 
-async fn add(context: &mut Context<'_>, staged: &mut [Vec<Vec<Value>>]) -> Result<(), ImportError> {
+/// Rows of each of the tables.
+type FileRows = [Vec<Vec<Value>>; TABLES.len()];
+
+/// What came of rows: what is to be written, and what is to be noted of each of the tables.
+type Staged = (WriteSet, Vec<StagedRows>);
+
+/// Stages rows that belong together; others are being read and written meanwhile.
+async fn stage(rows: FileRows) -> Result<Staged, ImportError> {
     let mut tx = scratch().await?;
-    for (relation, rows) in TABLES.into_iter().zip(staged) {
-        context.stage(&mut tx, relation, rows).await?;
-        rows.clear();
+    let mut staged = Vec::with_capacity(rows.len());
+    for (relation, rows) in TABLES.into_iter().zip(rows) {
+        staged.push(stage_rows(&mut tx, relation, &rows).await?);
     }
-    context.add(tx).await
+    Ok((tx.into_bulk_writes().await?, staged))
+}
+
+/// Adds what was staged to the store, in order, until no more than `left` are not there yet.
+async fn add(
+    context: &mut Context<'_>,
+    staged: &mut VecDeque<JoinHandle<Result<Staged, ImportError>>>,
+    left: usize,
+) -> Result<(), ImportError> {
+    while staged.len() > left {
+        let Some(next) = staged.pop_front() else { break };
+        let (writes, notes) = next.await.map_err(|error| ImportError::Interrupted {
+            detail: error.to_string(),
+        })??;
+        for (relation, note) in TABLES.into_iter().zip(notes) {
+            context.take_in(relation, note);
+        }
+        context.load.add(writes).await?;
+    }
+    Ok(())
 }
 
 /// Leaves out files of tables that are not there, and what is about data files that are not.

@@ -65,13 +65,13 @@ pub(crate) async fn import(context: &mut Context<'_>) -> Result<(), ImportError>
             context.progress.rows(1);
         }
         if writes.len() >= SNAPSHOTS_ADDED {
-            context.load.add(&std::mem::take(&mut writes)).await?;
+            context.load.add(std::mem::take(&mut writes)).await?;
         }
     }
-    context.load.add(&writes).await?;
+    context.load.add(writes).await?;
     let changelog = std::mem::take(&mut context.changelog).writes(&context.snapshots);
     let changelog = changelog.map_err(moraine_commit::bulk::BulkError::from)?;
-    Ok(context.load.add(&changelog).await?)
+    Ok(context.load.add(changelog).await?)
 }
 
 /// The record of a snapshot; `None` where there is no row of it.

@@ -157,6 +157,14 @@ async fn references_to_nothing() {
             "ducklake_inlined_delete_9",
             "table 9",
         ),
+    ] {
+        broken(sql, &[(table, words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn rows_without_what_they_are_part_of() {
+    for (sql, table, words) in [
         (
             "UPDATE ducklake_table SET schema_id = 77",
             "ducklake_table",

@@ -29,6 +29,9 @@ const COMPACTIONS_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const COMPACTED_COMMIT_INTERVAL: Duration = Duration::from_millis(200);
 /// One per segment and some; with fewer, ten touched segments stall a memtable flush for many seconds.
 const COMPACTIONS_IN_PARALLEL_MAX: usize = 16;
+/// What a writer keeps in memory that is not in SSTs yet, in bytes: one memtable being filled, one being written out, and one
+/// that waits. Writes wait beyond that.
+const UNFLUSHED_BYTES_MAX: usize = 192 * 1024 * 1024;
 /// A read-only handle gives up instead of retrying for ever: nothing depends on it.
 const READER_RETRIES_MAX: u32 = 3;
 
@@ -52,6 +55,7 @@ pub(crate) fn writer(local: bool) -> Settings {
     Settings {
         // The flusher of this crate decides when; a ticker would make each commit wait for it.
         flush_interval: None,
+        max_unflushed_bytes: UNFLUSHED_BYTES_MAX,
         manifest_poll_interval: MANIFEST_POLL_INTERVAL,
         // An outage must not end the handle: writes wait, and callers have their own deadline.
         object_store_max_retries: None,
