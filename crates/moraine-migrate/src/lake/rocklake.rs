@@ -22,6 +22,10 @@ use crate::lake::{
 /// The key of the record that says how keys and values are laid out, and the one layout there is.
 const FORMAT_KEY: &[u8] = b"\xffcatalog-format-version";
 const FORMAT: &[u8] = b"\x01SDKV\x00\x00\x00\x01";
+/// The option that names the version of DuckLake's specification, and the version that this format is of: RockLake's server
+/// tells it to its clients, and its stores need not say it.
+const VERSION_KEY: &str = "version";
+const VERSION: &str = "1.0";
 /// What the keys of inlined rows and of inlined deletions begin with.
 const INLINED_ROWS: [u8; 2] = [0xfd, 0x01];
 const INLINED_DELETES: [u8; 2] = [0xfd, 0x02];
@@ -114,6 +118,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     /// The tables of the specification.
     async fn fixed(&mut self) -> Result<(), LakeError> {
+        let mut has_version = false;
         for relation in Relation::FIXED {
             let columns = fixed_schema(relation)
                 .map(|schema| schema.columns)
@@ -127,8 +132,13 @@ impl Copy<'_> {
             while let Some((key, value)) = scan.next().await? {
                 let row = row(relation, &value).map_err(|detail| self.damaged(&key, detail))?;
                 self.note(relation, &row, &columns);
+                has_version |= row.first() == Some(&Raw::Text(VERSION_KEY.to_owned()));
                 rows.push(row);
                 self.write(&mut rows, BATCH_ROWS).await?;
+            }
+            if relation == Relation::Metadata && !has_version {
+                let text = |text: &str| Raw::Text(text.to_owned());
+                rows.push(vec![text(VERSION_KEY), text(VERSION), Raw::Null, Raw::Null]);
             }
             self.write(&mut rows, 1).await?;
         }

@@ -97,7 +97,6 @@ fn records() -> Vec<(Vec<u8>, Vec<u8>)> {
     };
     let (file, inlined) = rows_of_files();
     let mut all = vec![
-        metadata("version", "1.0"),
         metadata("data_path", "/data/"),
         snapshot(1, "2026-01-02T03:04:05.600000Z"),
         snapshot(2, "2026-01-02T03:04:06+00:00"),
@@ -186,6 +185,10 @@ async fn a_rocklake_store_is_imported() {
     .await
     .unwrap();
     assert_eq!(report.snapshot_id, 2);
+    assert_eq!(
+        report.rows["ducklake_metadata"], 2,
+        "the version and the data path"
+    );
 
     let catalog = Catalog::with_store(store);
     let snapshots = rows(&catalog, Relation::Snapshot, &[0, 1]).await;
