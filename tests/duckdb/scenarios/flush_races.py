@@ -16,7 +16,7 @@ from scenarios.crashes import attach, rows
 SECONDS = int(os.environ.get("MORAINE_RACE_SECONDS", "6"))
 WRITERS = 3
 # A table is flushed into ever more files: after so many commits of a writer, the next round has another table.
-COMMITS = 25
+COMMITS = 12
 # What DuckLake says where another transaction came first and it does not try again.
 LOST = ("conflict", "Conflict", "has been committed", "already been")
 
@@ -92,8 +92,6 @@ def compared(process, table, writers):
 def flushes_beside_writers(directory, binary):
     """Inserts, updates and deletions of three processes, and the flushes of a fourth."""
     catalog = Moraine(directory, binary)
-    # On a machine that is busy with other things a client may be silent for long.
-    catalog.arguments = ("--turn-seconds", "60")
     catalog.start()
     try:
         flusher = attach(catalog, directory)
