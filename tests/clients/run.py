@@ -23,12 +23,14 @@ import with_dataframes
 import with_drivers
 import with_postgres_clients
 import with_pyducklake
+import with_types
 
 SESSIONS = [
     *with_pyducklake.SESSIONS,
     *with_dataframes.SESSIONS,
     *with_postgres_clients.SESSIONS,
     *with_drivers.SESSIONS,
+    *with_types.SESSIONS,
     *with_compiled.SESSIONS,
 ]
 TRACE_LINES_SHOWN = 8

@@ -4,6 +4,8 @@ tables by bound parameters, and writes an option or a tag that DuckDB reads back
 import asyncio
 import datetime
 import decimal
+import io
+import uuid
 
 from support import equal, rows
 
@@ -86,8 +88,6 @@ def psycopg3_reads_and_writes(lake):
 
 def psycopg2_reads_and_writes(lake):
     """Text only, a named cursor, COPY with CSV, savepoints."""
-    import io
-
     import psycopg2
 
     name, expected = inlined(filled(lake))
@@ -113,6 +113,71 @@ def psycopg2_reads_and_writes(lake):
     has_option(lake, "target_file_size", "6MB")
 
 
+SCALARS = {
+    "bool": True,
+    "int2": -32768,
+    "int4": 7,
+    "int8": 5000000000,
+    "float4": 0.5,
+    "float8": 0.1,
+    "numeric": decimal.Decimal("-12.340"),
+    "text": "it's",
+    "varchar": "snöw",
+    "bytea": b"\x00\xff",
+    "uuid": uuid.UUID("11111111-2222-3333-4444-555555555555"),
+    "date": datetime.date(2024, 2, 29),
+    "time": datetime.time(12, 34, 56, 789),
+    "timetz": datetime.time(12, 34, 56, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+    "timestamp": datetime.datetime(2024, 1, 2, 3, 4, 5, 678901),
+    "timestamptz": datetime.datetime(2024, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc),
+    "interval": datetime.timedelta(days=3, hours=4, microseconds=5),
+    "json": '{"a": [1, null]}',
+    "jsonb": '{"a": 1}',
+}
+"""A value of each type that goes to the server and comes back."""
+
+
+async def values_by_asyncpg(connection):
+    """Parameters and results of every scalar type, of NULL, and of arrays of each."""
+    import asyncpg
+
+    for kind, value in SCALARS.items():
+        for sent in (value, None):
+            equal((kind, await connection.fetchval(f"SELECT $1::{kind}", sent)), (kind, sent))
+        if kind in ("json", "jsonb"):
+            continue
+        for sent in ([value, None, value], []):
+            equal((kind, await connection.fetchval(f"SELECT $1::{kind}[]", sent)), (kind, sent))
+        equal((kind, await connection.fetchval(f"SELECT count(*) FROM unnest($1::{kind}[])", [value, value])), (kind, 2))
+    statement = await connection.prepare("SELECT table_id, table_name, $2::int4[] FROM ducklake_table WHERE table_id = $1")
+    equal([each.name for each in statement.get_parameters()], ["int8", "int4[]"])
+    equal([each.type.name for each in statement.get_attributes()], ["int8", "varchar", "int4[]"])
+    equal(tuple(await statement.fetchrow(1, [1, 2])), (1, "t", [1, 2]))
+    try:
+        await connection.fetchval("SELECT $1::int4", "seven")
+    except asyncpg.DataError:
+        pass
+    # What asyncpg asks about types that it does not know by itself.
+    kinds = [20, 25, 1009, 1016, 3904, 2249]
+    await connection._introspect_types(kinds, 10)
+
+
+async def copies_by_asyncpg(connection):
+    """Whole tables in and out."""
+    out = io.BytesIO()
+    keys = "SELECT key FROM ducklake_metadata WHERE key = $1"
+    equal(await connection.copy_from_query(keys, "version", output=out, format="csv", header=True), "COPY 1")
+    equal(out.getvalue(), b"key\nversion\n")
+    out = io.BytesIO()
+    await connection.copy_from_table("ducklake_table", columns=["table_id", "table_name"], output=out, format="binary")
+    assert out.getvalue().startswith(b"PGCOPY\n"), out.getvalue()
+    records = [("row_group_size", "1000")]
+    equal(await connection.copy_records_to_table("ducklake_metadata", columns=["key", "value"], records=records), "COPY 1")
+    source = io.BytesIO(b"hive_file_pattern,false\n")
+    taken = await connection.copy_to_table("ducklake_metadata", columns=["key", "value"], source=source, format="csv")
+    equal(taken, "COPY 1")
+
+
 async def by_asyncpg(lake, name, expected):
     """asyncpg's session: everything in binary form."""
     import asyncpg
@@ -124,10 +189,13 @@ async def by_asyncpg(lake, name, expected):
     equal(await connection.fetchval("SELECT count(*) FROM ducklake_metadata WHERE key = ANY($1::text[])", ["version", "nothing"]), 1)
     taken = await connection.fetchval("SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = 1")
     assert isinstance(taken, datetime.datetime) and taken.tzinfo, taken
-    equal(await connection.fetchval("SELECT $1::numeric(10,2)", decimal.Decimal("1.50")), decimal.Decimal("1.50"))
-    async with connection.transaction():
+    await values_by_asyncpg(connection)
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
         seen = [each["key"] async for each in connection.cursor("SELECT key FROM ducklake_metadata ORDER BY key", prefetch=2)]
         equal(seen, sorted(seen))
+        cursor = await connection.cursor("SELECT key FROM ducklake_metadata WHERE key > $1 ORDER BY key", "a")
+        await cursor.forward(1)
+        equal([each["key"] for each in await cursor.fetch(2)], seen[1:3])
     async with connection.transaction():
         insert = "INSERT INTO ducklake_metadata (key, value) VALUES ($1, $2)"
         await connection.executemany(insert, [("target_file_size", "8MB"), ("parquet_compression", "snappy")])
@@ -137,8 +205,12 @@ async def by_asyncpg(lake, name, expected):
                 await connection.fetch("SELECT nothing")
         except asyncpg.UndefinedColumnError:
             pass
-    equal(await connection.copy_records_to_table("ducklake_metadata", columns=["key", "value"], records=[("row_group_size", "1000")]), "COPY 1")
+    equal(await connection.fetchval("SELECT count(*) FROM ducklake_metadata WHERE key = 'never'"), 0)
+    await copies_by_asyncpg(connection)
     await connection.close()
+    async with asyncpg.create_pool(lake.url(), min_size=2, max_size=2) as pool:
+        counts = [pool.fetchval("SELECT count(*) FROM ducklake_table WHERE table_id >= $1", at) for at in range(4)]
+        equal(await asyncio.gather(*counts), [1, 1, 0, 0])
 
 
 def asyncpg_reads_and_writes(lake):
@@ -147,6 +219,8 @@ def asyncpg_reads_and_writes(lake):
     asyncio.run(by_asyncpg(lake, name, expected))
     has_option(lake, "target_file_size", "8MB")
     has_option(lake, "parquet_compression", "snappy")
+    has_option(lake, "row_group_size", "1000")
+    has_option(lake, "hive_file_pattern", "false")
 
 
 def pg8000_reads_and_writes(lake):

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_schema::DataType;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
@@ -15,7 +16,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WindowFunctionDefinition,
 };
-use moraine_tables::{ColumnType, Numeric};
+use moraine_tables::{ColumnType, Numeric, Value};
 
 use crate::calls;
 use crate::dialect::{is_unknown, typed_literal};
@@ -23,6 +24,7 @@ use crate::emptiness;
 use crate::error::QueryError;
 use crate::functions::{self, SessionFacts};
 use crate::types::{SqlType, TRIMMED_NUMERIC};
+use crate::values;
 
 /// The digits a sum of `BIGINT` can have.
 const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
@@ -64,10 +66,32 @@ fn rewrite(expr: Expr, schema: &DFSchema, facts: &Arc<SessionFacts>) -> Result<T
         Expr::InSubquery(subquery) => in_subquery(subquery),
         Expr::AggregateFunction(function) => sum(function, schema),
         Expr::WindowFunction(function) => window_sum(*function, schema),
+        Expr::ScalarFunction(function) if function.func.name() == "pg_typeof" => type_of(&function, schema),
         Expr::ScalarFunction(function) => calls::call(function, schema),
         Expr::BinaryExpr(binary) => calls::operator(binary, schema),
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// `pg_typeof(x)` as the number of the type. A quoted literal has none yet.
+fn type_of(function: &ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    const UNKNOWN_OID: i64 = 705;
+    let oid = match function.args.first() {
+        Some(argument) if !is_unknown(argument) => {
+            let (_, field) = argument.to_field(schema)?;
+            let sql_type = SqlType::of_field(&field).map_err(QueryError::wrapped)?;
+            if field.data_type().is_null() {
+                UNKNOWN_OID
+            } else {
+                functions::type_oid(sql_type).unwrap_or(UNKNOWN_OID)
+            }
+        }
+        _ => UNKNOWN_OID,
+    };
+    let scalar = values::scalar(&Value::Int64(oid), SqlType::RegType).map_err(QueryError::wrapped)?;
+    let field = SqlType::RegType.field("", true);
+    let metadata = FieldMetadata::new_from_field(&field);
+    Ok(Transformed::yes(Expr::Literal(scalar, Some(metadata))))
 }
 
 fn in_list(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::functions::expr_fn::substring;
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::planner::{
@@ -24,6 +24,8 @@ use crate::values;
 
 /// The schema of operators over whole arrays, which no query can write.
 pub(crate) const QUANTIFIED: &str = "\u{1}quantified";
+/// The operator in it that makes one value of the columns of the table that its left side names.
+pub(crate) const ROW_OF: &str = "row_of";
 
 /// Types by the names Postgres gives them.
 #[derive(Debug)]
@@ -193,6 +195,14 @@ impl ExprPlanner for UnknownOperands {
         if let BinaryOperator::PGCustomBinaryOperator(parts) = &expr.op
             && let [schema_name, function] = parts.as_slice()
             && schema_name == QUANTIFIED
+            && function == ROW_OF
+            && let Expr::Literal(ScalarValue::Utf8(Some(name)), _) = &expr.left
+        {
+            return Ok(PlannerResult::Planned(row_of(name, schema)?));
+        }
+        if let BinaryOperator::PGCustomBinaryOperator(parts) = &expr.op
+            && let [schema_name, function] = parts.as_slice()
+            && schema_name == QUANTIFIED
             && let Some(function) = functions::quantified(function)
         {
             let RawBinaryExpr { left, right, .. } = expr;
@@ -252,6 +262,28 @@ impl UnknownOperands {
         }
         typed_literal(expr, field)
     }
+}
+
+/// The column of a name, or else the row of the table that has it, as JSON.
+fn row_of(name: &str, schema: &DFSchema) -> Result<Expr> {
+    if let Ok((qualifier, field)) = schema.qualified_field_with_unqualified_name(name) {
+        return Ok(Expr::Column(Column::from((qualifier, field))));
+    }
+    let of_table = schema.iter().filter_map(|(qualifier, field)| match qualifier {
+        Some(table) if table.table() == name => {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            Some([lit(crate::rewrite::names::shown(field.name())), column])
+        }
+        _ => None,
+    });
+    let parts: Vec<Expr> = of_table.flatten().collect();
+    if parts.is_empty() {
+        return Err(QueryError::UndefinedColumn {
+            name: name.to_owned(),
+        }
+        .wrapped());
+    }
+    Ok(functions::json_row().call(parts))
 }
 
 /// An interval times or over a number.

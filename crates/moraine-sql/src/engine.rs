@@ -30,7 +30,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// The query engine. One serves any number of sessions.
 pub struct Engine {
-    pub(crate) state: SessionState,
+    pub(crate) state: Arc<SessionState>,
     pub(crate) runtime: Arc<RuntimeEnv>,
     functions: Functions,
 }
@@ -58,9 +58,10 @@ impl Engine {
             .with_default_features()
             .with_config(config())
             .with_runtime_env(Arc::clone(&runtime))
+            .with_query_planner(Arc::new(crate::dependent::Planner))
             .build();
         Ok(Self {
-            state,
+            state: Arc::new(state),
             runtime,
             functions: functions::shared(),
         })
@@ -143,8 +144,8 @@ impl ContextProvider for Names<'_> {
                     .and_then(|arg| simplifier.simplify(arg))
             })
             .collect::<Result<Vec<_>>>()?;
-        let provider =
-            function.create_table_provider_with_args(TableFunctionArgs::new(&args, &self.engine.state))?;
+        let provider = function
+            .create_table_provider_with_args(TableFunctionArgs::new(&args, self.engine.state.as_ref()))?;
         Ok(provider_as_source(provider))
     }
 

@@ -32,6 +32,12 @@ pub enum InputError {
         /// Its name.
         name: String,
     },
+    /// A range that cannot be cut into parts (2201G).
+    #[error("{detail}")]
+    Buckets {
+        /// What is wrong with it.
+        detail: String,
+    },
     /// A relation that a `regclass` names and that does not exist (42P01).
     #[error("relation \"{name}\" does not exist")]
     Relation {

@@ -17,6 +17,7 @@
 mod calls;
 mod catalog;
 mod coerce;
+mod dependent;
 mod dialect;
 mod emptiness;
 mod engine;
@@ -36,7 +37,7 @@ mod values;
 pub use catalog::{CatalogRelations, relation_columns};
 pub use engine::{Engine, QUERY_MEMORY_BYTES_MAX};
 pub use error::{InputError, QueryError, RelationError};
-pub use functions::{NamedRelation, SessionFacts, procedure_oid};
+pub use functions::{NamedRelation, SessionFacts, procedure_oid, type_name};
 pub use plan::Plan;
 pub use relations::{RelationName, Relations, Resolved, ScanRequest, ScanSink, ScannedRow, SqlColumn};
 pub use rewrite::{names_objects, relation_names};

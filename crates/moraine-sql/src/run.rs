@@ -46,7 +46,7 @@ impl Plan {
         relations: &'a dyn Relations,
     ) -> Result<Rows<'a>, QueryError> {
         let logical = self.bound(parameters)?;
-        let physical = self.engine.state.create_physical_plan(&logical).await?;
+        let physical = crate::dependent::planned(&self.engine.state, &logical).await?;
         let (door, asked) = mpsc::unbounded_channel();
         let config = self
             .engine

@@ -63,6 +63,8 @@ pub enum Element {
     Column(ColumnType),
     /// `oid`.
     Oid,
+    /// `numeric` of which neither digits nor scale are said.
+    Numeric,
 }
 
 impl Element {
@@ -71,6 +73,7 @@ impl Element {
         Some(match sql_type {
             SqlType::Array(_) | SqlType::Vector(_) => return None,
             SqlType::Oid | SqlType::RegClass | SqlType::RegType | SqlType::RegProc => Self::Oid,
+            SqlType::Numeric => Self::Numeric,
             other => Self::Column(other.column_type()),
         })
     }
@@ -81,6 +84,15 @@ impl Element {
         match self {
             Self::Column(column_type) => SqlType::Column(column_type),
             Self::Oid => SqlType::Oid,
+            Self::Numeric => SqlType::Numeric,
+        }
+    }
+
+    /// The Arrow type of one element. Numerics in an array have the digits they came with.
+    pub(crate) fn arrow(self) -> DataType {
+        match self {
+            Self::Numeric => TRIMMED_NUMERIC,
+            other => other.sql_type().arrow(),
         }
     }
 }
@@ -132,7 +144,7 @@ impl SqlType {
             Self::Json => "json",
             Self::Jsonb => "jsonb",
             Self::Vector(Element::Oid) => "oidvector",
-            Self::Vector(Element::Column(_)) => "int2vector",
+            Self::Vector(_) => "int2vector",
             Self::Column(_) | Self::Numeric | Self::Array(_) => return None,
         })
     }
@@ -145,9 +157,7 @@ impl SqlType {
             Self::Name | Self::Char | Self::Json | Self::Jsonb => DataType::Utf8,
             Self::Tid => DataType::UInt64,
             Self::Numeric => DataType::Decimal256(NUMERIC_PRECISION, NUMERIC_SCALE),
-            Self::Array(element) | Self::Vector(element) => {
-                DataType::new_list(element.sql_type().arrow(), true)
-            }
+            Self::Array(element) | Self::Vector(element) => DataType::new_list(element.arrow(), true),
         }
     }
 

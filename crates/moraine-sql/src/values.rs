@@ -12,6 +12,7 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{Field, SchemaRef};
+use datafusion::arrow::compute::cast;
 use datafusion::common::ScalarValue;
 use moraine_tables::{ColumnType, Value};
 
@@ -171,16 +172,18 @@ fn lists(values: &[Value], element: Element) -> Result<ArrayRef, QueryError> {
         }
         lengths.push(items.len() - before);
     }
-    let field = Field::new_list_field(of.arrow(), true);
+    let internal = |error: arrow_schema::ArrowError| QueryError::Internal {
+        detail: error.to_string(),
+    };
+    let field = Field::new_list_field(element.arrow(), true);
+    let items = cast(&array(&items, of)?, field.data_type()).map_err(internal)?;
     let list = ListArray::try_new(
         Arc::new(field),
         OffsetBuffer::from_lengths(lengths),
-        array(&items, of)?,
+        items,
         Some(NullBuffer::from(present)),
     );
-    let list = list.map_err(|error| QueryError::Internal {
-        detail: error.to_string(),
-    })?;
+    let list = list.map_err(internal)?;
     Ok(Arc::new(list))
 }
 

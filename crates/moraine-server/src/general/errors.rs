@@ -29,6 +29,7 @@ pub(super) fn convert(error: QueryError) -> SqlError {
         QueryError::Input(InputError::Range { .. }) | QueryError::OutOfRange { .. } => {
             state::NUMERIC_OUT_OF_RANGE
         }
+        QueryError::Input(InputError::Buckets { .. }) => "2201G",
         QueryError::Input(InputError::Setting { .. }) => state::UNDEFINED_OBJECT,
         QueryError::Invalid { .. } => state::DATATYPE_MISMATCH,
         QueryError::DivisionByZero => "22012",

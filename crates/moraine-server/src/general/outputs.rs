@@ -1,6 +1,6 @@
 //! A plan's columns and values as the wire knows them.
 
-use moraine_sql::{Element, Plan, SessionFacts, SqlColumn, SqlType};
+use moraine_sql::{Element, Plan, SessionFacts, SqlColumn, SqlType, type_name};
 use moraine_tables::{ColumnType, Value};
 use postgres_types::Type;
 
@@ -45,9 +45,10 @@ pub(crate) fn wire_type(sql_type: SqlType) -> Type {
         SqlType::Json => Type::JSON,
         SqlType::Jsonb => Type::JSONB,
         SqlType::Vector(Element::Oid) => Type::OID_VECTOR,
-        SqlType::Vector(Element::Column(_)) => Type::INT2_VECTOR,
+        SqlType::Vector(_) => Type::INT2_VECTOR,
         SqlType::Array(element) => arrays::of(&match element {
             Element::Oid => Type::OID,
+            Element::Numeric => Type::NUMERIC,
             // Arrays of text come from names and other things that are written as text.
             Element::Column(ColumnType::Text) => Type::TEXT,
             Element::Column(column_type) => types::wire_type(column_type),
@@ -68,6 +69,7 @@ fn sql_type(declared: &Type) -> Option<SqlType> {
     if let Some(element) = arrays::element(declared) {
         return Some(SqlType::Array(match sql_type(element)? {
             SqlType::Oid => Element::Oid,
+            SqlType::Column(ColumnType::Numeric { .. }) => Element::Numeric,
             other => Element::Column(other.column_type()),
         }));
     }
@@ -102,16 +104,7 @@ pub(super) fn cells(row: Vec<Value>, kinds: &[SqlType], facts: &SessionFacts) ->
                     |relation| Value::text(&relation.name),
                 ))
             }
-            (Value::Int64(number), SqlType::RegType) => {
-                let named = u32::try_from(number).ok().and_then(Type::from_oid);
-                Cell::Value(named.map_or_else(
-                    || Value::text(number.to_string()),
-                    |named| match types::of_wire_type(&named) {
-                        Some(column_type) => Value::text(types::sql_name(column_type)),
-                        None => Value::text(named.name()),
-                    },
-                ))
-            }
+            (Value::Int64(number), SqlType::RegType) => Cell::Value(Value::text(type_name(number))),
             (Value::Text(array), SqlType::Vector(_)) => {
                 let spaced = array
                     .trim_start_matches('{')

@@ -1,4 +1,4 @@
-//! The objects that are the same in every lake: types, access methods, collations, languages, roles, tablespaces.
+//! The objects that are the same in every lake: types, ranges, access methods, collations, languages, roles, tablespaces.
 
 use moraine_sql::procedure_oid;
 use moraine_tables::Value;
@@ -80,6 +80,7 @@ pub(super) fn fill(table: &mut VirtualTable, name: &str) {
         // Text has the collation of the database, and there is no other to name.
         "pg_collation" => {}
         "pg_language" => languages(table),
+        "pg_range" => ranges(table),
         "pg_roles" | "pg_authid" => roles(table),
         "pg_user" => {
             let name = ("usename", Value::text(OWNER));
@@ -117,6 +118,33 @@ fn types(table: &mut VirtualTable) {
                 (*name, value)
             });
         table.push(&values.collect::<Vec<_>>());
+    }
+}
+
+/// The ranges of PostgreSQL 15: a type, that of its bounds, that of several such ranges, an operator class, the function
+/// that brings one into canonical form. Source: PostgreSQL, `pg_range.dat`.
+fn ranges(table: &mut VirtualTable) {
+    for (oid, bounds, several, operators, canonical, difference) in [
+        (3904, 23, 4451, 1978, "int4range_canonical", "int4range_subdiff"),
+        (3906, 1700, 4532, 3125, "", "numrange_subdiff"),
+        (3908, 1114, 4533, 3128, "", "tsrange_subdiff"),
+        (3910, 1184, 4534, 3127, "", "tstzrange_subdiff"),
+        (3912, 1082, 4535, 3122, "daterange_canonical", "daterange_subdiff"),
+        (3926, 20, 4536, 3124, "int8range_canonical", "int8range_subdiff"),
+    ] {
+        let function = |name: &str| match name {
+            "" => int(0),
+            name => int(i64::from(procedure_oid(name))),
+        };
+        table.push(&[
+            ("rngtypid", int(oid)),
+            ("rngsubtype", int(bounds)),
+            ("rngmultitypid", int(several)),
+            ("rngcollation", int(0)),
+            ("rngsubopc", int(operators)),
+            ("rngcanonical", function(canonical)),
+            ("rngsubdiff", function(difference)),
+        ]);
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         ("array_or_empty", Kind::OrEmpty),
         ("generate_series_array", Kind::Series),
         ("generate_subscripts_array", Kind::Subscripts),
+        ("ordinals_array", Kind::Ordinals),
         ("array_upper", Kind::Length),
         ("array_length", Kind::Length),
         ("array_lower", Kind::Lower),
@@ -46,6 +47,8 @@ enum Kind {
     OrEmpty,
     Series,
     Subscripts,
+    /// From 1 to the length of the longest.
+    Ordinals,
     Length,
     Lower,
     Cardinality,
@@ -106,6 +109,7 @@ impl ScalarUDFImpl for ArrayFunction {
                 Some(DataType::List(item)) => Ok(item.data_type().clone()),
                 _ => Err(undefined(self.name, types)),
             },
+            (Kind::Ordinals, 1..) => Ok(DataType::new_list(DataType::Int64, true)),
             (Kind::Subscripts, 2 | 3) if is_array => Ok(DataType::new_list(DataType::Int32, true)),
             (Kind::Length | Kind::Lower, 2) | (Kind::Cardinality, 1) if is_array => Ok(DataType::Int32),
             _ => Err(undefined(self.name, types)),
@@ -143,6 +147,7 @@ impl ScalarUDFImpl for ArrayFunction {
                 let array = arrays.first().ok_or_else(|| undefined(self.name, &types))?;
                 element(array, self.kind == Kind::Only)?
             }
+            Kind::Ordinals => ordinals(&arrays, rows)?,
             Kind::Subscripts | Kind::Length | Kind::Lower | Kind::Cardinality => {
                 measured(self.kind, &arrays)?
             }
@@ -263,6 +268,30 @@ fn steps(start: i64, stop: i64, step: i64, values: &mut Vec<i64>) -> Result<()> 
         }
     }
     Ok(())
+}
+
+fn ordinals(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut values = Vec::new();
+    let mut lengths = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let mut longest = 0;
+        for array in arrays.iter().filter(|array| array.is_valid(row)) {
+            longest = longest.max(match array.data_type() {
+                DataType::List(_) => as_list_array(array)?.value(row).len(),
+                _ => 0,
+            });
+        }
+        values.extend((1_i64..).take(longest));
+        lengths.push(longest);
+    }
+    let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let values: ArrayRef = Arc::new(PrimitiveArray::<Int64Type>::from(values));
+    Ok(Arc::new(ListArray::try_new(
+        field,
+        OffsetBuffer::from_lengths(lengths),
+        values,
+        None,
+    )?))
 }
 
 fn measured(kind: Kind, arrays: &[ArrayRef]) -> Result<ArrayRef> {

@@ -1,4 +1,4 @@
-//! `encode` and `decode`: bytes as text and back.
+//! Bytes as text and back, their digest and their bits.
 
 use std::sync::Arc;
 
@@ -43,6 +43,31 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 .into()
             })
         }),
+        function("md5", ColumnType::Text, (1, 1), |arguments| {
+            match arguments.first() {
+                Some(Value::Text(text)) => Ok(Value::text(format!("{:x}", md5::compute(text.as_bytes())))),
+                Some(Value::Bytes(bytes)) => Ok(Value::text(format!("{:x}", md5::compute(bytes)))),
+                Some(Value::Null) | None => Ok(Value::Null),
+                Some(_) => Err(QueryError::UndefinedFunction {
+                    name: "md5 of neither text nor bytes".to_owned(),
+                }),
+            }
+        }),
+        function(
+            "bit_count",
+            ColumnType::Int64,
+            (1, 1),
+            |arguments| match arguments.first() {
+                Some(Value::Bytes(bytes)) => {
+                    let bits = bytes.iter().map(|byte| i64::from(byte.count_ones()));
+                    Ok(Value::Int64(bits.sum()))
+                }
+                Some(Value::Null) | None => Ok(Value::Null),
+                Some(_) => Err(QueryError::UndefinedFunction {
+                    name: "bit_count of anything but bytes".to_owned(),
+                }),
+            },
+        ),
     ]
 }
 

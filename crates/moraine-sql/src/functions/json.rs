@@ -23,6 +23,8 @@ use crate::values;
 enum Kind {
     /// Keys and values in turn.
     Object,
+    /// The same as a row of a table is written.
+    Row,
     /// Values one after the other.
     List,
     /// One value.
@@ -41,14 +43,21 @@ enum Kind {
     GetText,
 }
 
+/// The metadata key of a field whose JSON is that of a row.
+const ROW_KEY: &str = "moraine.row";
+/// What stands before a row or an array among the elements of an aggregate. Source: PostgreSQL, `json_agg_transfn`.
+const OWN_LINE: &str = "\n ";
+
 const FUNCTIONS: &[(&str, Kind, bool)] = &[
     ("json_build_object", Kind::Object, false),
     ("jsonb_build_object", Kind::Object, true),
+    ("json_row", Kind::Row, false),
     ("json_build_array", Kind::List, false),
     ("jsonb_build_array", Kind::List, true),
     ("to_json", Kind::Value, false),
     ("to_jsonb", Kind::Value, true),
     ("array_to_json", Kind::Value, false),
+    ("row_to_json", Kind::Value, false),
     ("json_element", Kind::Element, false),
     ("json_pair", Kind::Pair, false),
     ("json_agg_of", Kind::Elements, false),
@@ -60,16 +69,23 @@ const FUNCTIONS: &[(&str, Kind, bool)] = &[
 ];
 
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    let function = |(name, kind, binary): &(&'static str, Kind, bool)| {
-        let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
-        Arc::new(ScalarUDF::new_from_impl(JsonFunction {
-            name,
-            kind: *kind,
-            binary: *binary,
-            signature: Signature::one_of(any, Volatility::Immutable),
-        }))
-    };
+    let function = |(name, kind, binary): &(&'static str, Kind, bool)| json_function(name, *kind, *binary);
     FUNCTIONS.iter().map(function).collect()
+}
+
+fn json_function(name: &'static str, kind: Kind, binary: bool) -> Arc<ScalarUDF> {
+    let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
+    Arc::new(ScalarUDF::new_from_impl(JsonFunction {
+        name,
+        kind,
+        binary,
+        signature: Signature::one_of(any, Volatility::Immutable),
+    }))
+}
+
+/// The row of a table: names and values in turn.
+pub(crate) fn json_row() -> Arc<ScalarUDF> {
+    json_function("json_row", Kind::Row, false)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -96,7 +112,7 @@ impl ScalarUDFImpl for JsonFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let count = args.arg_fields.len();
         let fits = match self.kind {
-            Kind::Object => count.is_multiple_of(2),
+            Kind::Object | Kind::Row => count.is_multiple_of(2),
             Kind::List => true,
             Kind::Pair | Kind::Get | Kind::GetText => count == 2,
             Kind::Value | Kind::Element | Kind::Elements | Kind::Pairs => count == 1,
@@ -109,6 +125,12 @@ impl ScalarUDFImpl for JsonFunction {
             .arg_fields
             .first()
             .is_some_and(|field| matches!(SqlType::of_field(field), Ok(SqlType::Jsonb)));
+        if self.kind == Kind::Row {
+            let field = SqlType::Json.field(self.name, true);
+            let mut metadata = field.metadata().clone();
+            metadata.insert(ROW_KEY.to_owned(), String::new());
+            return Ok(Arc::new(field.with_metadata(metadata)));
+        }
         let result = match self.kind {
             Kind::GetText => return Ok(Arc::new(Field::new(self.name, DataType::Utf8, true))),
             Kind::Get if of_first => SqlType::Jsonb,
@@ -129,6 +151,10 @@ impl ScalarUDFImpl for JsonFunction {
             .iter()
             .map(|field| SqlType::of_field(field).ok())
             .collect();
+        let on_own_line = self.kind == Kind::Element
+            && args.arg_fields.iter().any(|field| {
+                field.metadata().contains_key(ROW_KEY) || matches!(field.data_type(), DataType::List(_))
+            });
         let arrays = args
             .args
             .into_iter()
@@ -141,6 +167,9 @@ impl ScalarUDFImpl for JsonFunction {
                 && let Some(written) = &result
             {
                 result = Some(parsed(written)?.binary_text());
+            }
+            if on_own_line {
+                result = result.map(|written| format!("{OWN_LINE}{written}"));
             }
             results.push(result);
         }
@@ -176,6 +205,11 @@ impl JsonFunction {
                     .map(|pair| Ok(format!("{} : {}", key(pair * 2)?, of(pair * 2 + 1)?)));
                 Some(format!("{{{}}}", pairs.collect::<Result<Vec<_>>>()?.join(", ")))
             }
+            Kind::Row => {
+                let pairs =
+                    (0..arrays.len() / 2).map(|pair| Ok(format!("{}:{}", key(pair * 2)?, of(pair * 2 + 1)?)));
+                Some(format!("{{{}}}", pairs.collect::<Result<Vec<_>>>()?.join(",")))
+            }
             Kind::List => {
                 let items = (0..arrays.len()).map(of).collect::<Result<Vec<_>>>()?;
                 Some(format!("[{}]", items.join(", ")))
@@ -183,7 +217,8 @@ impl JsonFunction {
             Kind::Value if plain(0)?.is_null() => None,
             Kind::Value | Kind::Element => Some(of(0)?),
             Kind::Pair => Some(format!("{} : {}", key(0)?, of(1)?)),
-            Kind::Elements => joined(arrays, row)?.map(|items| format!("[{}]", items.join(", "))),
+            Kind::Elements => joined(arrays, row)?
+                .map(|items| format!("[{}]", items.join(", ").trim_start_matches(OWN_LINE))),
             Kind::Pairs => joined(arrays, row)?.map(|items| format!("{{ {} }}", items.join(", "))),
             Kind::Get | Kind::GetText => self.got(&plain(0)?, &plain(1)?)?,
         })

@@ -2,10 +2,12 @@
 
 mod arithmetic;
 mod arrays;
+mod buckets;
 mod encodings;
 mod formats;
 mod json;
 mod moments;
+mod patterns;
 mod quantified;
 mod row;
 mod session;
@@ -18,15 +20,17 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use arithmetic::{average, checked};
-pub(crate) use json::json_of_text;
+pub(crate) use json::{json_of_text, json_row};
 pub(crate) use moments::{interval_length, interval_over, interval_times, part_function};
+pub(crate) use patterns::of_similar;
 pub(crate) use quantified::{is_any_equal, quantified, quantified_name};
 pub use session::{NamedRelation, SessionFacts};
 pub use system::procedure_oid;
 pub(crate) use texts::output_text;
+pub use texts::type_name;
 pub(crate) use texts::{
     parse, parsed, regclass_of_text, regclass_text, regproc_of_text, regtype_of_text, regtype_text,
-    round_even, text_of, tid_text_function, timezone, to_integer,
+    round_even, text_of, tid_text_function, timezone, to_integer, type_oid,
 };
 
 /// Functions by name.
@@ -69,9 +73,11 @@ pub(crate) fn shared() -> Functions {
         system::functions(),
         texts::functions(),
         arrays::functions(),
+        buckets::functions(),
         encodings::functions(),
         json::functions(),
         moments::functions(),
+        patterns::functions(),
     ];
     for function in own.into_iter().flatten() {
         functions.insert(function.name().to_owned(), function);

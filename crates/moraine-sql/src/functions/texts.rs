@@ -1,7 +1,7 @@
 //! Text from values and values from text as Postgres does it, quoting, and the few conversions whose rounding or zone
 //! differs from DataFusion's.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::ScalarUDF;
 use moraine_tables::{ColumnType, Value};
@@ -17,6 +17,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let text_type = ColumnType::Text;
     vec![
         timezone(ColumnType::Timestamp),
+        // Where the type is known the planner has put it in the place of the call.
+        function("pg_typeof", SqlType::RegType, (1, 1), |_| Ok(Value::Null)),
         function("format", text_type, (1, 100), formatted),
         like_with_escape("like_with_escape", false),
         like_with_escape("ilike_with_escape", true),
@@ -382,10 +384,27 @@ fn type_named(name: &str) -> Option<Value> {
         .trim_start_matches("pg_catalog.")
         .trim_matches('"')
         .to_lowercase();
+    let (bare, is_array) = match bare.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (bare.as_str(), false),
+    };
     let found = TYPES
         .iter()
-        .find(|(_, long, short)| *long == bare || *short == bare);
-    found.map(|(oid, ..)| Value::Int64(*oid))
+        .find(|(_, long, short, _)| *long == bare || *short == bare)?;
+    let (oid, _, _, array) = found;
+    Some(Value::Int64(if is_array { *array } else { *oid }))
+}
+
+/// The object id of a type.
+pub(crate) fn type_oid(sql_type: SqlType) -> Option<i64> {
+    let name = sql_type.sql_name();
+    let digits = name.find('(').unwrap_or(name.len());
+    let array = if name.ends_with("[]") { "[]" } else { "" };
+    let bare = format!("{}{array}", name.get(..digits)?.trim_end_matches("[]"));
+    match type_named(&bare)? {
+        Value::Int64(oid) => Some(oid),
+        _ => None,
+    }
 }
 
 /// `'name'::regproc`.
@@ -409,41 +428,37 @@ pub(crate) fn regtype_text() -> Arc<ScalarUDF> {
     })
 }
 
-/// Object ids of types with their long and short names. Source: PostgreSQL, `pg_type.dat`.
-const TYPES: &[(i64, &str, &str)] = &[
-    (16, "boolean", "bool"),
-    (17, "bytea", "bytea"),
-    (18, "\"char\"", "char"),
-    (19, "name", "name"),
-    (20, "bigint", "int8"),
-    (21, "smallint", "int2"),
-    (23, "integer", "int4"),
-    (25, "text", "text"),
-    (26, "oid", "oid"),
-    (27, "tid", "tid"),
-    (28, "xid", "xid"),
-    (700, "real", "float4"),
-    (701, "double precision", "float8"),
-    (1042, "character", "bpchar"),
-    (1043, "character varying", "varchar"),
-    (1082, "date", "date"),
-    (1083, "time without time zone", "time"),
-    (1114, "timestamp without time zone", "timestamp"),
-    (1184, "timestamp with time zone", "timestamptz"),
-    (1186, "interval", "interval"),
-    (1266, "time with time zone", "timetz"),
-    (1700, "numeric", "numeric"),
-    (2205, "regclass", "regclass"),
-    (2206, "regtype", "regtype"),
-    (2950, "uuid", "uuid"),
-];
+/// The types of PostgreSQL 15 that are no arrays: object id, the name SQL has for it, its short name, the object id of
+/// arrays of it. Source: PostgreSQL, `pg_type`.
+static TYPES: LazyLock<Vec<(i64, &str, &str, i64)>> = LazyLock::new(|| {
+    let line = |line: &'static str| {
+        let mut parts = line.split('|');
+        let oid = parts.next()?.parse().ok()?;
+        let (long, short) = (parts.next()?, parts.next()?);
+        Some((oid, long, short, parts.next()?.parse().ok()?))
+    };
+    include_str!("postgres_types.txt")
+        .lines()
+        .filter_map(line)
+        .collect()
+});
+
+/// The name SQL has for a type, by its object id; `-` for none and `???` for one that PostgreSQL 15 does not have.
+#[must_use]
+pub fn type_name(oid: i64) -> String {
+    format_type(oid, None)
+}
 
 /// The name of a type by its number; a numeric's digits are in its modifier.
 fn format_type(oid: i64, modifier: Option<i64>) -> String {
     let name = TYPES
         .iter()
         .find(|(known, ..)| *known == oid)
-        .map(|(_, long, _)| *long);
+        .map(|(_, long, ..)| *long);
+    let element = TYPES.iter().find(|(.., array)| *array == oid && oid != 0);
+    if let Some((_, element, ..)) = element {
+        return format!("{element}[]");
+    }
     match (name, modifier) {
         (Some("numeric"), Some(modifier)) if modifier >= 4 => {
             format!("numeric({},{})", (modifier - 4) >> 16, (modifier - 4) & 0x7ff)

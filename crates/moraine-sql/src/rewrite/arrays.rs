@@ -155,7 +155,7 @@ impl Visitor for Aggregates {
             let name = names::last(&function.name);
             let sets = matches!(
                 name.as_str(),
-                "unnest" | "generate_series" | "generate_subscripts"
+                "unnest" | "generate_series" | "generate_subscripts" | "regexp_split_to_table"
             );
             if sets || function.over.is_some() || AGGREGATES.contains(&name.as_str()) {
                 return ControlFlow::Break(());

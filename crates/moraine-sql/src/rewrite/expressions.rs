@@ -6,7 +6,7 @@ use sqlparser::ast::{
 };
 
 use super::subqueries::quantified;
-use super::{arrays, names};
+use super::{arrays, names, rows};
 use crate::error::{InputError, QueryError};
 
 /// Collations under which text compares by its bytes, as everything here does.
@@ -14,6 +14,9 @@ const BYTEWISE: &[&str] = &["c", "posix", "default", "ucs_basic", "c.utf8", "c.u
 
 /// Functions that SQL calls without parentheses and that the parser takes for columns.
 const BARE: &[&str] = &["current_schema", "current_role", "localtime", "localtimestamp"];
+
+/// The function that `ARRAY[…]` is.
+const MAKE_ARRAY: &str = "make_array";
 
 pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
     match expr {
@@ -52,7 +55,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
                 *expr = call(getter, vec![taken(left), taken(right)]);
                 return Ok(());
             }
-            if let Some(rows) = row_comparison(left, op, right)? {
+            if let Some(rows) = rows::comparison(left, op, right)? {
                 *expr = rows;
             }
             Ok(())
@@ -63,9 +66,19 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
                 return Ok(());
             }
             self::function(function);
+            if let Some(row) = rows::constructed(function) {
+                *expr = row;
+                return Ok(());
+            }
+            rows::as_arguments(function);
             if let Some(other) = other_form(function)? {
                 *expr = other;
             }
+            Ok(())
+        }
+        // The planner takes an array's elements for expressions that stand alone, without rows around them.
+        Expr::Array(array) if !array.elem.is_empty() => {
+            *expr = call(MAKE_ARRAY, std::mem::take(&mut array.elem));
             Ok(())
         }
         Expr::AnyOp { .. } | Expr::AllOp { .. } => {
@@ -76,7 +89,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
     }
 }
 
-/// `x op ANY (…)` and `x op ALL (…)` over a list, a subquery or an array.
+/// `x op ANY (…)` and `x op ALL (…)` over a list or an array.
 fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
     let (left, op, right, any) = match expr {
         Expr::AnyOp {
@@ -98,13 +111,6 @@ fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
         _ => None,
     };
     if let Some(negated) = in_list_of {
-        if let Expr::Subquery(subquery) = right.as_mut() {
-            return Ok(Expr::InSubquery {
-                expr: Box::new(taken(left)),
-                subquery: subquery.clone(),
-                negated,
-            });
-        }
         if let Some(list) = elements(right)?
             && !list.is_empty()
         {
@@ -120,7 +126,6 @@ fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
 fn array_of(right: &mut Expr) -> Result<Expr, QueryError> {
     match right {
         Expr::Nested(inner) => array_of(inner),
-        Expr::Subquery(subquery) => arrays::of_rows(subquery),
         array => Ok(taken(array)),
     }
 }
@@ -158,7 +163,26 @@ fn rewrite_literal(expr: &mut Expr) -> Result<(), QueryError> {
             *expr = call("left", vec![text, number(&length.to_string())]);
             Ok(())
         }
-        Expr::SimilarTo { .. } => Err(QueryError::unsupported("SIMILAR TO")),
+        Expr::SimilarTo {
+            negated,
+            expr: text,
+            pattern,
+            escape_char,
+        } => {
+            let (pattern, escape) = similar(pattern, escape_char.as_ref())?;
+            let pattern = crate::functions::of_similar(&pattern, escape);
+            let matches = Expr::BinaryOp {
+                left: Box::new(taken(text)),
+                op: if *negated {
+                    BinaryOperator::PGRegexNotMatch
+                } else {
+                    BinaryOperator::PGRegexMatch
+                },
+                right: Box::new(Expr::value(Value::SingleQuotedString(pattern))),
+            };
+            *expr = Expr::Nested(Box::new(matches));
+            Ok(())
+        }
         Expr::Substring {
             expr: text,
             substring_from: Some(pattern),
@@ -233,8 +257,22 @@ fn rewrite_row_part_or_subquery(expr: &mut Expr) -> Result<(), QueryError> {
             list,
             negated,
         } if matches!(row.as_ref(), Expr::Tuple(_)) => {
-            let any = row_in_list(row, list)?;
+            let any = rows::in_list(row, list)?;
             *expr = if *negated { not(any) } else { any };
+            Ok(())
+        }
+        Expr::InSubquery {
+            expr: row,
+            subquery,
+            negated,
+        } if let Expr::Tuple(parts) = row.as_ref() => {
+            *expr = rows::member(parts, subquery, *negated)?;
+            Ok(())
+        }
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => {
+            if let Some(whole) = rows::as_whole(expr)? {
+                *expr = whole;
+            }
             Ok(())
         }
         Expr::Interval(interval) if interval.leading_field.is_none() && is_text(&interval.value) => {
@@ -290,6 +328,36 @@ fn without_exponent(digits: &str) -> Option<String> {
     Some(number.to_string())
 }
 
+/// The pattern of `SIMILAR TO` and its escape character, both written out.
+fn similar(
+    pattern: &Expr,
+    escape: Option<&sqlparser::ast::ValueWithSpan>,
+) -> Result<(String, Option<char>), QueryError> {
+    let Expr::Value(pattern) = pattern else {
+        return Err(QueryError::unsupported(
+            "SIMILAR TO a pattern that is not written out",
+        ));
+    };
+    let Value::SingleQuotedString(pattern) = &pattern.value else {
+        return Err(QueryError::unsupported("SIMILAR TO anything but text"));
+    };
+    let escape = match escape.map(|escape| &escape.value) {
+        None => Some('\\'),
+        Some(Value::SingleQuotedString(escape)) => {
+            let mut signs = escape.chars();
+            let sign = signs.next();
+            if signs.next().is_some() {
+                return Err(QueryError::Invalid {
+                    detail: "invalid escape string: it must be empty or one character".to_owned(),
+                });
+            }
+            sign
+        }
+        Some(_) => return Err(QueryError::unsupported("this ESCAPE")),
+    };
+    Ok((pattern.clone(), escape))
+}
+
 /// The characters a text is cut to by a cast; `None` for a type of no such length.
 fn character_length(data_type: &DataType) -> Result<Option<u64>, QueryError> {
     use sqlparser::ast::CharacterLength;
@@ -310,7 +378,7 @@ fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
-fn null() -> Expr {
+pub(super) fn null() -> Expr {
     Expr::value(Value::Null)
 }
 
@@ -404,6 +472,7 @@ fn other_form(function: &Function) -> Result<Option<Expr>, QueryError> {
             let array = renamed(function, &format!("{name}_array"));
             Some(call("unnest", vec![array]))
         }
+        "regexp_split_to_table" => Some(call("unnest", vec![renamed(function, "regexp_split_to_array")])),
         "json_agg" | "jsonb_agg" => Some(collected(function, &format!("{name}_of"), "json_element")),
         "json_object_agg" | "jsonb_object_agg" => {
             Some(collected(function, &format!("{name}_of"), "json_pair"))
@@ -575,13 +644,21 @@ pub(super) fn parse(text: &str) -> Result<Query, QueryError> {
     })
 }
 
+fn is_array(function: &Function) -> bool {
+    names::last(&function.name) == MAKE_ARRAY
+}
+
 /// The elements of an array that the query spells out; `None` for any other array.
 fn elements(array: &mut Expr) -> Result<Option<Vec<Expr>>, QueryError> {
     match array {
         Expr::Nested(inner) => elements(inner),
-        Expr::Array(array) => {
-            let nested = array.elem.iter().any(|item| matches!(item, Expr::Array(_)));
-            Ok((!nested).then(|| std::mem::take(&mut array.elem)))
+        Expr::Array(_) => Ok(Some(Vec::new())),
+        Expr::Function(function) if is_array(function) => {
+            let items = arguments(function);
+            let nested = items
+                .iter()
+                .any(|item| matches!(item, Expr::Function(inner) if is_array(inner)));
+            Ok((!nested).then_some(items))
         }
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => of_literal(text).map(Some),
@@ -624,7 +701,7 @@ fn of_literal(text: &str) -> Result<Vec<Expr>, QueryError> {
     Ok(items.into_iter().map(literal).collect())
 }
 
-fn cast(expr: Expr, data_type: DataType) -> Expr {
+pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::DoubleColon,
         expr: Box::new(expr),
@@ -632,62 +709,4 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
         array: false,
         format: None,
     }
-}
-
-/// `(a, b) = (c, d)` part by part. Of the other operators only `<>` is as simple.
-fn row_comparison(
-    left: &mut Expr,
-    op: &BinaryOperator,
-    right: &mut Expr,
-) -> Result<Option<Expr>, QueryError> {
-    let (Expr::Tuple(lefts), Expr::Tuple(rights)) = (&*left, &*right) else {
-        return Ok(None);
-    };
-    let equal = all_equal(lefts, rights)?;
-    match op {
-        BinaryOperator::Eq => Ok(Some(equal)),
-        BinaryOperator::NotEq => Ok(Some(not(equal))),
-        other => Err(QueryError::unsupported(format!("rows compared by {other}"))),
-    }
-}
-
-fn all_equal(lefts: &[Expr], rights: &[Expr]) -> Result<Expr, QueryError> {
-    if lefts.len() != rights.len() {
-        return Err(QueryError::Invalid {
-            detail: "unequal number of entries in row expressions".to_owned(),
-        });
-    }
-    let pairs = lefts.iter().zip(rights).map(|(left, right)| Expr::BinaryOp {
-        left: Box::new(Expr::Nested(Box::new(left.clone()))),
-        op: BinaryOperator::Eq,
-        right: Box::new(Expr::Nested(Box::new(right.clone()))),
-    });
-    Ok(Expr::Nested(Box::new(joined(pairs, &BinaryOperator::And))))
-}
-
-fn joined(parts: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Expr {
-    parts
-        .reduce(|left, right| Expr::BinaryOp {
-            left: Box::new(left),
-            op: op.clone(),
-            right: Box::new(right),
-        })
-        .unwrap_or_else(|| Expr::value(Value::Boolean(matches!(op, BinaryOperator::And))))
-}
-
-fn row_in_list(row: &Expr, list: &[Expr]) -> Result<Expr, QueryError> {
-    let Expr::Tuple(lefts) = row else {
-        return Err(QueryError::unsupported("this row"));
-    };
-    let mut rows = Vec::with_capacity(list.len());
-    for item in list {
-        match item {
-            Expr::Tuple(rights) => rows.push(all_equal(lefts, rights)?),
-            other => return Err(QueryError::unsupported(format!("a row compared with {other}"))),
-        }
-    }
-    Ok(Expr::Nested(Box::new(joined(
-        rows.into_iter(),
-        &BinaryOperator::Or,
-    ))))
 }

@@ -5,6 +5,8 @@ mod arrays;
 mod expressions;
 pub(crate) mod names;
 mod relations;
+mod rows;
+mod sets;
 mod subqueries;
 mod using;
 
@@ -14,7 +16,7 @@ use std::ops::ControlFlow;
 use moraine_tables::ColumnType;
 use sqlparser::ast::{
     Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use crate::error::QueryError;
@@ -172,7 +174,11 @@ impl VisitorMut for Rewriter<'_> {
 
     // Before its expressions are rewritten: Postgres names a column after what the query wrote.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
-        flow(select_clauses(select).map(|()| {
+        let checked = select_clauses(select).and_then(|()| match &mut select.selection {
+            Some(condition) => rows::in_where(condition),
+            None => Ok(()),
+        });
+        flow(checked.map(|()| {
             names::name_items(&mut select.projection);
             using::qualify(select);
             select
@@ -180,6 +186,12 @@ impl VisitorMut for Rewriter<'_> {
                 .iter_mut()
                 .for_each(|item| exclude(item, self.hidden));
         }))
+    }
+
+    // Before the subquery in it is taken for one that has a single value.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
+        subqueries::any_or_all(expr);
+        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
@@ -191,7 +203,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
-        flow(subqueries::of_order(query))
+        flow(subqueries::of_order(query).and_then(|()| sets::counted(&mut query.body)))
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
@@ -218,8 +230,6 @@ fn clauses(query: &mut Query) -> Result<(), QueryError> {
             "DELETE inside of a query",
         ),
         (matches!(query.body.as_ref(), SetExpr::Merge(_)), "MERGE"),
-        (counts_rows(&query.body, SetOperator::Intersect), "INTERSECT ALL"),
-        (counts_rows(&query.body, SetOperator::Except), "EXCEPT ALL"),
     ];
     refuse(&refused)?;
     // A lock on rows would be held against writers of the same rows. Transactions here read at a pinned view and never
@@ -229,23 +239,6 @@ fn clauses(query: &mut Query) -> Result<(), QueryError> {
         return Err(QueryError::unsupported(format!("the TABLE command ({table})")));
     }
     fetch(query)
-}
-
-/// Whether a set operation counts how often each row is there.
-fn counts_rows(body: &SetExpr, wanted: SetOperator) -> bool {
-    match body {
-        SetExpr::SetOperation {
-            op,
-            set_quantifier,
-            left,
-            right,
-        } => {
-            (*op == wanted && matches!(set_quantifier, SetQuantifier::All))
-                || counts_rows(left, wanted)
-                || counts_rows(right, wanted)
-        }
-        _ => false,
-    }
 }
 
 /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.

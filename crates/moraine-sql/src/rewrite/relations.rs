@@ -42,9 +42,6 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
             if sample.is_some() {
                 return Err(QueryError::unsupported("TABLESAMPLE"));
             }
-            if *with_ordinality {
-                return Err(QueryError::unsupported("WITH ORDINALITY"));
-            }
             if name.0.len() == 3 {
                 // The database is the session's own; another one has been refused.
                 name.0.remove(0);
@@ -55,31 +52,47 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
                     *factor = no_options(alias.take())?;
                     return Ok(());
                 }
-                function_alias(alias, &function);
                 if let Some(arrays) = arrays_of(&function, &arguments.args)? {
-                    *factor = TableFactor::UNNEST {
-                        alias: alias.take(),
-                        array_exprs: arrays,
-                        with_offset: false,
-                        with_offset_alias: None,
-                        with_ordinality: false,
-                    };
-                } else {
-                    *name = ObjectName::from(Ident::new(function));
+                    *factor = unnested(arrays, alias.take(), &function, *with_ordinality);
+                    return Ok(());
                 }
+                function_alias(alias, &function, 1, false);
+                *name = ObjectName::from(Ident::new(function));
+            }
+            if *with_ordinality {
+                return Err(QueryError::unsupported("WITH ORDINALITY of this function"));
             }
             Ok(())
         }
         TableFactor::UNNEST {
             alias,
+            array_exprs,
             with_ordinality,
             with_offset,
             ..
         } => {
-            if *with_ordinality || *with_offset {
-                return Err(QueryError::unsupported("WITH ORDINALITY"));
+            if *with_offset {
+                return Err(QueryError::unsupported("WITH OFFSET"));
             }
-            function_alias(alias, "unnest");
+            *factor = unnested(
+                std::mem::take(array_exprs),
+                alias.take(),
+                "unnest",
+                *with_ordinality,
+            );
+            Ok(())
+        }
+        TableFactor::Function {
+            name,
+            args,
+            alias,
+            with_ordinality,
+            ..
+        } => {
+            let function = names::last(name);
+            if let Some(arrays) = arrays_of(&function, args)? {
+                *factor = unnested(arrays, alias.take(), &function, *with_ordinality);
+            }
             Ok(())
         }
         TableFactor::Derived { alias, sample, .. } => {
@@ -110,7 +123,10 @@ fn no_options(alias: Option<TableAlias>) -> Result<TableFactor, QueryError> {
 
 /// The arrays whose elements a function in FROM gives as rows; `None` for a function that gives no elements of arrays.
 fn arrays_of(function: &str, arguments: &[FunctionArg]) -> Result<Option<Vec<Expr>>, QueryError> {
-    if !matches!(function, "unnest" | "generate_series" | "generate_subscripts") {
+    if !matches!(
+        function,
+        "unnest" | "generate_series" | "generate_subscripts" | "regexp_split_to_table"
+    ) {
         return Ok(None);
     }
     let mut exprs = Vec::with_capacity(arguments.len());
@@ -122,6 +138,7 @@ fn arrays_of(function: &str, arguments: &[FunctionArg]) -> Result<Option<Vec<Exp
     }
     Ok(Some(match function {
         "unnest" => exprs,
+        "regexp_split_to_table" => vec![super::expressions::call("regexp_split_to_array", exprs)],
         other => vec![super::expressions::call(&format!("{other}_array"), exprs)],
     }))
 }
@@ -141,14 +158,40 @@ fn named(name: String, columns: Vec<String>) -> TableAlias {
     }
 }
 
-/// The one column of a function in FROM has the name of its alias, or else the function's.
-fn function_alias(alias: &mut Option<TableAlias>, function: &str) {
-    match alias {
-        Some(alias) if alias.columns.is_empty() => {
-            let name = names::fold(&alias.name);
-            *alias = named(name.clone(), vec![name]);
-        }
-        Some(_) => {}
-        None => *alias = Some(named(function.to_owned(), vec![function.to_owned()])),
+/// The elements of arrays as rows, side by side; their numbers may follow, which are the elements of one array more.
+fn unnested(
+    mut arrays: Vec<Expr>,
+    mut alias: Option<TableAlias>,
+    function: &str,
+    with_ordinality: bool,
+) -> TableFactor {
+    function_alias(&mut alias, function, arrays.len(), with_ordinality);
+    if with_ordinality {
+        arrays.push(super::expressions::call("ordinals_array", arrays.clone()));
     }
+    TableFactor::UNNEST {
+        alias,
+        array_exprs: arrays,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: false,
+    }
+}
+
+/// The one column of a function in FROM has the name of its alias, or else the function's; several have the function's.
+fn function_alias(alias: &mut Option<TableAlias>, function: &str, columns: usize, with_ordinality: bool) {
+    let (name, given) = match alias.take() {
+        Some(alias) => {
+            let given = alias.columns.iter().map(|column| names::fold(&column.name));
+            (names::fold(&alias.name), given.collect())
+        }
+        None => (function.to_owned(), Vec::new()),
+    };
+    let of_values = if columns == 1 { &name } else { function };
+    let mut all: Vec<String> = vec![of_values.to_owned(); columns];
+    all.extend(with_ordinality.then(|| "ordinality".to_owned()));
+    // More names than columns are left for the planner to refuse.
+    let rest = all.into_iter().skip(given.len());
+    let all = given.iter().cloned().chain(rest).collect();
+    *alias = Some(named(name, all));
 }

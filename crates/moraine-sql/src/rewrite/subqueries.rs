@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem,
-    VisitMut, VisitorMut,
+    BinaryOperator, Expr, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, OrderByKind, Query,
+    Select, SelectItem, VisitMut, VisitorMut,
 };
 
 use super::arrays;
@@ -129,15 +129,50 @@ fn value(expr: &mut Expr) -> Result<(), QueryError> {
             subquery,
             negated,
         } => {
-            if matches!(needle.as_ref(), Expr::Tuple(_)) {
-                return Err(QueryError::unsupported("a row IN (SELECT …) outside of WHERE"));
-            }
             let any = quantified(needle, &BinaryOperator::Eq, true, arrays::of_rows(subquery)?)?;
             *expr = if *negated { not(any) } else { any };
             Ok(())
         }
         _ => Ok(()),
     }
+}
+
+/// `needle = ANY (subquery)` is `IN`, and with another operator it is about the array of the subquery's rows.
+pub(super) fn any_or_all(expr: &mut Expr) {
+    let (needle, op, right, any) = match expr {
+        Expr::AnyOp {
+            left,
+            compare_op,
+            right,
+            ..
+        } => (left, compare_op, right, true),
+        Expr::AllOp {
+            left,
+            compare_op,
+            right,
+        } => (left, compare_op, right, false),
+        _ => return,
+    };
+    let Expr::Subquery(subquery) = right.as_mut() else {
+        return;
+    };
+    let negated = match (&*op, any) {
+        (BinaryOperator::Eq, true) => false,
+        (BinaryOperator::NotEq, false) => true,
+        _ => {
+            let mut array = call("array", Vec::new());
+            if let Expr::Function(function) = &mut array {
+                function.args = FunctionArguments::Subquery(subquery.clone());
+            }
+            **right = array;
+            return;
+        }
+    };
+    *expr = Expr::InSubquery {
+        expr: Box::new(taken(needle)),
+        subquery: subquery.clone(),
+        negated,
+    };
 }
 
 /// `needle op ANY (array)` or `needle op ALL (array)`, as an operator of its own that the planner is asked about.

@@ -32,6 +32,7 @@ fn state(error: &QueryError) -> &'static str {
         QueryError::Unsupported { .. } => "0A000",
         QueryError::Input(InputError::Syntax { .. }) => "22P02",
         QueryError::Input(InputError::Range { .. }) | QueryError::OutOfRange { .. } => "22003",
+        QueryError::Input(InputError::Buckets { .. }) => "2201G",
         QueryError::Invalid { .. } => "42804",
         QueryError::DivisionByZero => "22012",
         QueryError::Cardinality => "21000",
@@ -144,7 +145,7 @@ macro_rules! topics {
     };
 }
 
-topics! { grouping joins lakes moments numbers sets strings windows }
+topics! { dependent grouping joins lakes moments numbers rows sets strings windows }
 
 /// A value as a literal of SQL.
 fn literal(value: &Value) -> String {

@@ -34,9 +34,9 @@ async fn what_is_not_there_is_named() {
         "{error:?}"
     );
     // One that Postgres has is another matter.
-    let error = refusal("SELECT width_bucket(1.0, 0.0, 2.0, 5)").await;
+    let error = refusal("SELECT to_tsvector('a')").await;
     assert!(
-        matches!(&error, QueryError::Unsupported { construct } if construct == "function width_bucket"),
+        matches!(&error, QueryError::Unsupported { construct } if construct == "function to_tsvector"),
         "{error:?}"
     );
 }
@@ -59,10 +59,7 @@ async fn unsupported_constructs_are_named() {
             "SELECT table_name FROM ducklake_table ORDER BY table_name COLLATE \"de_DE\"",
             "collation",
         ),
-        (
-            "SELECT 1 FROM ducklake_table WHERE (table_id, 1) < (2, 2)",
-            "rows compared by <",
-        ),
+        ("SELECT (table_id, 1) FROM ducklake_table", "a row as a value"),
         (
             "SELECT 1 FROM ducklake_table FETCH FIRST 1 ROW WITH TIES",
             "FETCH … WITH TIES",

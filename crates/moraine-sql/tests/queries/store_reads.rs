@@ -116,3 +116,16 @@ async fn rows_come_while_the_scan_goes_on() {
     assert_eq!(rows, 3);
     assert!(reads <= 1100, "{reads} records were read");
 }
+
+#[tokio::test]
+async fn a_subquery_that_is_run_for_each_row_is_confined_by_the_row() {
+    let lake = wide_lake().await;
+    let (rows, reads) = counted(
+        &lake,
+        "SELECT (SELECT f.path FROM ducklake_data_file f WHERE f.table_id = t.table_id AND f.data_file_id > t.table_id \
+         ORDER BY f.data_file_id LIMIT 1 OFFSET 2) FROM ducklake_table t WHERE t.table_id < 3",
+    )
+    .await;
+    assert_eq!(rows, 2);
+    assert!(reads < 150, "{reads} records were read");
+}
