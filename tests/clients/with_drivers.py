@@ -151,7 +151,7 @@ async def values_by_asyncpg(connection):
         equal((kind, await connection.fetchval(f"SELECT count(*) FROM unnest($1::{kind}[])", [value, value])), (kind, 2))
     statement = await connection.prepare("SELECT table_id, table_name, $2::int4[] FROM ducklake_table WHERE table_id = $1")
     equal([each.name for each in statement.get_parameters()], ["int8", "int4[]"])
-    equal([each.type.name for each in statement.get_attributes()], ["int8", "varchar", "int4[]"])
+    equal([each.type.name for each in statement.get_attributes()], ["int8", "text", "int4[]"])
     equal(tuple(await statement.fetchrow(1, [1, 2])), (1, "t", [1, 2]))
     try:
         await connection.fetchval("SELECT $1::int4", "seven")

@@ -4,6 +4,7 @@ PostgreSQL gives of the same lake, in text and in binary, and found again by the
 import asyncio
 import os
 import sys
+import tempfile
 
 from support import ROOT, Absent, equal
 
@@ -26,12 +27,10 @@ OWN = "row_id, begin_snapshot, end_snapshot"
 
 def fill(duckdb):
     """A table for each type, and a row for each value."""
-    for family in [*types.FAMILIES.values(), types.INLINED_ONLY, NESTED]:
+    for number, family in enumerate([*types.FAMILIES.values(), types.INLINED_ONLY, NESTED]):
         for statement in types.writes(family):
-            # The extremes have tables of their own, named after their types like the others.
-            if family is types.INLINED_ONLY:
-                statement = statement.replace("t_", "largest_", 1)
-            duckdb.execute(statement)
+            # Tables are named after their types, which several families have.
+            duckdb.execute(statement.replace(" t_", f" t{number}_", 1))
     tables = duckdb.execute(
         "SELECT table_name FROM __ducklake_metadata_lake.ducklake_inlined_data_tables ORDER BY table_id"
     ).fetchall()
@@ -103,7 +102,8 @@ def inlined_rows_of_every_type(lake):
     """psycopg in text and in binary, and asyncpg, on moraine and on PostgreSQL."""
     if postgres.programs() is None:
         raise Absent("PostgreSQL is not installed")
-    with postgres.Cluster(lake.data_path) as cluster:
+    # A place that PostgreSQL's own user can reach.
+    with tempfile.TemporaryDirectory(prefix="moraine-postgres-") as place, postgres.Cluster(place) as cluster:
         data = os.path.join(lake.data_path, "beside") + os.sep
         os.makedirs(data)
         beside = connect()

@@ -114,6 +114,9 @@ pub(crate) fn operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transfor
             (cast(*a, timestamp), *b)
         }
         Operator::Plus if span(&left) && right == DataType::Date32 => (*a, cast(*b, timestamp)),
+        op if compares(op) && (real_and_decimal(&left, &right) || real_and_decimal(&right, &left)) => {
+            (cast(*a, DataType::Float64), cast(*b, DataType::Float64))
+        }
         op if compares(op) && span(&left) && span(&right) => {
             let length = functions::interval_length;
             (length().call(vec![*a]), length().call(vec![*b]))
@@ -140,6 +143,11 @@ pub(crate) fn operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transfor
         op,
         right: Box::new(b),
     })))
+}
+
+/// Postgres compares such as doubles.
+fn real_and_decimal(real: &DataType, decimal: &DataType) -> bool {
+    *real == DataType::Float32 && is_decimal(decimal)
 }
 
 fn is_text(data_type: &DataType) -> bool {

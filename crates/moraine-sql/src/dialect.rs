@@ -14,7 +14,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use moraine_tables::ColumnType;
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType as SqlDataType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryOperator, DataType as SqlDataType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
 
 use crate::error::QueryError;
@@ -60,7 +60,7 @@ fn named(sql_type: &SqlDataType) -> Option<SqlType> {
         | SqlDataType::Decimal(ExactNumberInfo::None)
         | SqlDataType::Dec(ExactNumberInfo::None) => return Some(SqlType::Numeric),
         SqlDataType::Regclass => return Some(SqlType::RegClass),
-        SqlDataType::Custom(name, _) => return custom(&name.to_string()),
+        SqlDataType::Custom(name, _) => return custom(&unquoted(name)),
         _ => return None,
     }))
 }
@@ -99,10 +99,19 @@ fn array(of: &ArrayElemTypeDef) -> Option<SqlType> {
     Some(SqlType::Array(Element::of(sql_type(element)?)?))
 }
 
+/// The name of a type, whichever of its parts are in quotes.
+fn unquoted(name: &ObjectName) -> String {
+    let parts = name.0.iter().map(|part| match part.as_ident() {
+        Some(ident) => crate::rewrite::names::fold(ident),
+        None => part.to_string(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
 fn custom(name: &str) -> Option<SqlType> {
     let name = name.to_lowercase();
     let bare = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    Some(match bare.trim_matches('"') {
+    Some(match bare {
         "oid" | "regnamespace" | "regrole" | "xid" => SqlType::Oid,
         "regproc" | "regprocedure" => SqlType::RegProc,
         "regclass" => SqlType::RegClass,
@@ -121,6 +130,10 @@ fn custom(name: &str) -> Option<SqlType> {
         "timestamptz" => SqlType::Column(ColumnType::TimestampTz),
         "timestamp" => SqlType::Column(ColumnType::Timestamp),
         "timetz" => SqlType::Column(ColumnType::TimeTz),
+        "time" => SqlType::Column(ColumnType::Time),
+        "date" => SqlType::Column(ColumnType::Date),
+        "interval" => SqlType::Column(ColumnType::Interval),
+        "bytea" => SqlType::Column(ColumnType::Bytes),
         "numeric" => SqlType::Numeric,
         "json" => SqlType::Json,
         "jsonb" => SqlType::Jsonb,

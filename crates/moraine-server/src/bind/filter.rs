@@ -266,6 +266,16 @@ impl Binder<'_> {
                 Err(no_operator(column_type, value.type_name()))
             }
             Literal::Number(digits) if integer => integer_against(column, op, digits, name),
+            Literal::Number(digits) if column_type == ColumnType::Float32 => {
+                Ok(real_against(column, op, digits.parse().unwrap_or(f64::NAN)))
+            }
+            Literal::Typed(Value::Float64(number)) if column_type == ColumnType::Float32 => {
+                Ok(real_against(column, op, *number))
+            }
+            Literal::Typed(Value::Numeric(number)) if column_type == ColumnType::Float32 => {
+                let number = number.to_string().parse().unwrap_or(f64::NAN);
+                Ok(real_against(column, op, number))
+            }
             Literal::Number(digits) | Literal::Quoted(digits)
                 if matches!(column_type, ColumnType::Numeric { .. })
                     && Numeric::parse(digits.trim()).is_some() =>
@@ -368,6 +378,28 @@ fn no_operator(column_type: ColumnType, found: &str) -> SqlError {
     SqlError::new(state::UNDEFINED_FUNCTION, message).hint(
         "No operator matches the given name and argument types. You might need to add explicit type casts.",
     )
+}
+
+/// A column of REAL against a number that is not one: both are compared as doubles, so few numbers equal any of its values.
+fn real_against(column: usize, op: CompareOp, number: f64) -> Condition {
+    // The nearest value that the column may have; text rounds as Postgres does.
+    let nearest = number.to_string().parse().unwrap_or(f32::NAN);
+    let compare = |op, value| Condition::Compare {
+        column,
+        op,
+        value: Value::Float32(value),
+    };
+    let beyond = f64::from(nearest) > number;
+    match op {
+        op if f64::from(nearest) == number || number.is_nan() => compare(op, nearest),
+        // Nothing is greater than NaN, in Postgres's order.
+        CompareOp::Eq => compare(CompareOp::Gt, f32::NAN),
+        CompareOp::Ne => compare(CompareOp::Le, f32::NAN),
+        CompareOp::Lt | CompareOp::Le if beyond => compare(CompareOp::Lt, nearest),
+        CompareOp::Lt | CompareOp::Le => compare(CompareOp::Le, nearest),
+        CompareOp::Gt | CompareOp::Ge if beyond => compare(CompareOp::Ge, nearest),
+        CompareOp::Gt | CompareOp::Ge => compare(CompareOp::Gt, nearest),
+    }
 }
 
 /// An integer column against digits of any size or fraction.

@@ -74,6 +74,13 @@ impl Portal {
         }
     }
 
+    /// The query and the parameters of a portal that has not run yet; `None` for any other portal.
+    pub(super) fn bound_query(&self) -> Option<(Arc<Parsed>, Arc<Parameters>)> {
+        let parsed = self.statement.parsed.as_ref()?;
+        let is_new = matches!(self.state, PortalState::New) && reader::query_of(parsed).is_some();
+        is_new.then(|| (Arc::clone(parsed), Arc::clone(&self.parameters)))
+    }
+
     /// Whether all its columns go out in binary form.
     pub(super) fn is_binary(&self) -> bool {
         self.codes == [1]

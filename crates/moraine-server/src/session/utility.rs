@@ -75,7 +75,7 @@ impl Session {
             }
             Parsed::Insert(_) => return Ok(false),
             Parsed::Fetch(fetch) => {
-                self.fetch(fetch, framing, wire).await?;
+                self.fetch(fetch, framing, transaction, wire).await?;
                 return Ok(true);
             }
             Parsed::Sql(statement) => statement.as_ref(),
@@ -237,7 +237,14 @@ impl Session {
     }
 
     /// FETCH and MOVE.
-    async fn fetch(&mut self, fetch: &Fetch, framing: &Framing, wire: &mut dyn Wire) -> Result<(), Failure> {
+    async fn fetch(
+        &mut self,
+        fetch: &Fetch,
+        framing: &Framing,
+        transaction: &mut Transaction,
+        wire: &mut dyn Wire,
+    ) -> Result<(), Failure> {
+        self.start_bound(&fetch.cursor, transaction).await?;
         let portal = self.portals.get_mut(&fetch.cursor);
         let portal = portal.ok_or_else(|| no_cursor(&fetch.cursor))?;
         let is_binary = portal.is_binary();
@@ -260,6 +267,19 @@ impl Session {
         let mut writer = RowWriter::owning(wire, outputs, form);
         let fetched = cursor.travel(fetch.direction, &mut writer).await?;
         writer.finish_as(&format!("FETCH {fetched}")).await
+    }
+
+    /// Starts the query of a portal that Bind made and nobody has run yet: it is a cursor as well as a declared one.
+    async fn start_bound(&mut self, name: &str, transaction: &mut Transaction) -> Result<(), Failure> {
+        let bound = self.portals.get(name).and_then(Portal::bound_query);
+        let Some((query, parameters)) = bound else {
+            return Ok(());
+        };
+        let cursor = self.open_cursor(query, parameters, transaction, false).await?;
+        if let Some(portal) = self.portals.get_mut(name) {
+            portal.state = PortalState::Running(Box::new(cursor));
+        }
+        Ok(())
     }
 
     async fn set(

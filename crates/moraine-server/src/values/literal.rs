@@ -223,6 +223,8 @@ pub(crate) fn assign(value: Value, target: Target<'_>) -> Result<Value, SqlError
     }
     let found = value.type_name();
     match (&value, target.column_type) {
+        // Its output is a letter, and its cast a word.
+        (Value::Bool(value), ColumnType::Text) => Ok(Value::text(value.to_string())),
         (_, ColumnType::Text) => {
             Ok(encode::text(&value).map_or(Value::Null, |text| Value::Text(text.into())))
         }

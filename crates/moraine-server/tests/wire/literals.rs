@@ -152,3 +152,17 @@ async fn now_is_the_start_of_the_transaction() {
     let before = client.run("SELECT data_file_id FROM ducklake_files_scheduled_for_deletion WHERE schedule_start < '2000-01-01 00:00:00+00'");
     assert!(before.await.rows().is_empty());
 }
+
+#[tokio::test]
+async fn a_truth_value_is_cast_to_a_word() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    let answer = client
+        .run("SELECT path_is_relative::text, path_is_relative FROM ducklake_schema")
+        .await;
+    assert_eq!(answer.table(), [["true", "t"]]);
+    let answer = client
+        .run("SELECT path_is_relative::\"pg_catalog\".\"varchar\"::text FROM ducklake_schema WHERE $$a$$ < 'b'")
+        .await;
+    assert_eq!(answer.table(), [["true"]]);
+}

@@ -168,3 +168,22 @@ async fn a_conflict_at_sync_invites_a_second_try() {
     assert_eq!((answer.state().as_str(), answer.status()), ("23505", 'E'));
     second.run("ROLLBACK").await;
 }
+
+#[tokio::test]
+async fn a_bound_portal_is_a_cursor_as_well() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    client.run("BEGIN").await;
+    client
+        .parse("", "SELECT g FROM generate_series(1, $1) g ORDER BY g", &[23])
+        .await;
+    client.bind("p", "", &[Some(b"5".as_slice())], false).await;
+    assert_eq!(client.sync().await.ok().status(), 'T');
+    assert_eq!(client.run("MOVE FORWARD 1 p").await.tags(), ["MOVE 1"]);
+    assert_eq!(client.run("FETCH 2 FROM p").await.table(), [["2"], ["3"]]);
+    client.execute("p", 1).await;
+    assert_eq!(client.sync().await.ok().table(), [["4"]]);
+    assert_eq!(client.run("FETCH ALL FROM p").await.table(), [["5"]]);
+    assert_eq!(client.run("CLOSE p").await.tags(), ["CLOSE CURSOR"]);
+    client.run("COMMIT").await;
+}

@@ -311,3 +311,44 @@ async fn results_are_described_with_the_types_of_their_columns() {
     ];
     assert_eq!(types, expected);
 }
+
+#[tokio::test]
+async fn reals_meet_other_numbers_as_doubles() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    inlined_table(&mut client, &[("REAL", "", "", Vec::new())]).await;
+    let insert = "INSERT INTO ducklake_snapshot VALUES (2, NOW(), 1, 2, 0); \
+                  INSERT INTO ducklake_inlined_data_1_1 VALUES (0, 2, NULL, '0.1'), (1, 2, NULL, '0.5'), \
+                  (2, 2, NULL, 'NaN'), (3, 2, NULL, NULL)";
+    client.run("BEGIN").await;
+    client.run(insert).await;
+    // As PostgreSQL 15 answers: the REAL 0.1 is greater than 0.1.
+    for (condition, expected) in [
+        ("= 0.5", "1"),
+        ("= 0.1", "~"),
+        ("<> 0.1", "0,1,2"),
+        ("< 0.1", "~"),
+        ("<= 0.1", "~"),
+        ("> 0.1", "0,1,2"),
+        (">= 0.1", "0,1,2"),
+        ("= '0.1'", "0"),
+        ("< '0.2'", "0"),
+        ("> 1e39", "2"),
+        ("< 1e39", "0,1"),
+    ] {
+        for from in [
+            "ducklake_inlined_data_1_1",
+            "ducklake_inlined_data_1_1 x CROSS JOIN (SELECT 1) y",
+        ] {
+            let query = format!("SELECT row_id FROM {from} WHERE c0 {condition} ORDER BY row_id");
+            let rows = client.run(&query).await.table();
+            let found: Vec<String> = rows.into_iter().flatten().collect();
+            let found = if found.is_empty() {
+                "~".to_owned()
+            } else {
+                found.join(",")
+            };
+            assert_eq!(found, expected, "{query}");
+        }
+    }
+}

@@ -76,7 +76,7 @@ impl Rewriter<'_> {
                 if !depends && !lateral {
                     return Ok(Transformed::no(LogicalPlan::Join(join)));
                 }
-                Ok(Transformed::yes(self.join(join)?))
+                Ok(Transformed::yes(self.join(&join)?))
             }
             node if !depends => Ok(Transformed::no(node)),
             node => Ok(Transformed::yes(self.over_input(node, &around)?)),
@@ -158,7 +158,7 @@ impl Rewriter<'_> {
     }
 
     /// A join whose right side depends on the left one, or becomes so by its condition.
-    fn join(&mut self, join: Join) -> Result<LogicalPlan> {
+    fn join(&mut self, join: &Join) -> Result<LogicalPlan> {
         let keep = match join.join_type {
             JoinType::Inner => false,
             JoinType::Left => true,

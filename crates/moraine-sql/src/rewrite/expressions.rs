@@ -110,12 +110,11 @@ fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
         (BinaryOperator::NotEq, false) => Some(true),
         _ => None,
     };
-    if let Some(negated) = in_list_of {
-        if let Some(list) = elements(right)?
-            && !list.is_empty()
-        {
-            return Ok(in_list(left, list, negated));
-        }
+    if let Some(negated) = in_list_of
+        && let Some(list) = elements(right)?
+        && !list.is_empty()
+    {
+        return Ok(in_list(left, list, negated));
     }
     if let Some(op) = custom_operator(op)? {
         return quantified(left, &op, any, array_of(right)?);

@@ -31,39 +31,7 @@ pub(crate) fn relation_name(name: &ObjectName) -> Option<RelationName> {
 
 pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
     match factor {
-        TableFactor::Table {
-            name,
-            alias,
-            args,
-            with_ordinality,
-            sample,
-            ..
-        } => {
-            if sample.is_some() {
-                return Err(QueryError::unsupported("TABLESAMPLE"));
-            }
-            if name.0.len() == 3 {
-                // The database is the session's own; another one has been refused.
-                name.0.remove(0);
-            }
-            if let Some(arguments) = args {
-                let function = names::last(name);
-                if function == "pg_options_to_table" {
-                    *factor = no_options(alias.take())?;
-                    return Ok(());
-                }
-                if let Some(arrays) = arrays_of(&function, &arguments.args)? {
-                    *factor = unnested(arrays, alias.take(), &function, *with_ordinality);
-                    return Ok(());
-                }
-                function_alias(alias, &function, 1, false);
-                *name = ObjectName::from(Ident::new(function));
-            }
-            if *with_ordinality {
-                return Err(QueryError::unsupported("WITH ORDINALITY of this function"));
-            }
-            Ok(())
-        }
+        TableFactor::Table { .. } => table(factor),
         TableFactor::UNNEST {
             alias,
             array_exprs,
@@ -107,6 +75,45 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<(), QueryError> {
         }
         _ => Ok(()),
     }
+}
+
+/// A relation, or a function that is called like one.
+fn table(factor: &mut TableFactor) -> Result<(), QueryError> {
+    let TableFactor::Table {
+        name,
+        alias,
+        args,
+        with_ordinality,
+        sample,
+        ..
+    } = factor
+    else {
+        return Ok(());
+    };
+    if sample.is_some() {
+        return Err(QueryError::unsupported("TABLESAMPLE"));
+    }
+    if name.0.len() == 3 {
+        // The database is the session's own; another one has been refused.
+        name.0.remove(0);
+    }
+    if let Some(arguments) = args {
+        let function = names::last(name);
+        if function == "pg_options_to_table" {
+            *factor = no_options(alias.take())?;
+            return Ok(());
+        }
+        if let Some(arrays) = arrays_of(&function, &arguments.args)? {
+            *factor = unnested(arrays, alias.take(), &function, *with_ordinality);
+            return Ok(());
+        }
+        function_alias(alias, &function, 1, false);
+        *name = ObjectName::from(Ident::new(function));
+    }
+    if *with_ordinality {
+        return Err(QueryError::unsupported("WITH ORDINALITY of this function"));
+    }
+    Ok(())
 }
 
 /// No object of a lake has options: a table of them has no rows.
