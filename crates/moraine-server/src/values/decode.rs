@@ -34,13 +34,19 @@ pub(crate) fn typed(bytes: &[u8], wire_type: &Type) -> Option<Option<Value>> {
     })
 }
 
-/// The type of a decimal with the digits that its text has.
+/// The type of a decimal with the digits that its text has, an exponent counted in.
 pub(crate) fn natural_numeric(text: &str) -> ColumnType {
-    let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| {
+    let (digits, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text, "0"));
+    let fraction = digits.split_once('.').map_or(0, |(_, fraction)| {
         fraction.chars().take_while(char::is_ascii_digit).count()
     });
-    let scale = i8::try_from(fraction.min(usize::from(NUMERIC_DIGITS_MAX))).unwrap_or(i8::MAX);
-    ColumnType::Numeric { precision: 38, scale }
+    let fraction = i64::try_from(fraction).unwrap_or(i64::MAX);
+    let scale = fraction.saturating_sub(exponent.parse().unwrap_or(0));
+    let scale = scale.clamp(0, i64::from(NUMERIC_DIGITS_MAX));
+    ColumnType::Numeric {
+        precision: 38,
+        scale: i8::try_from(scale).unwrap_or(i8::MAX),
+    }
 }
 
 /// Reads one binary field as the given type; `None` when the bytes are not of that type's form.

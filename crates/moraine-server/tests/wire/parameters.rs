@@ -187,6 +187,12 @@ async fn a_type_that_the_client_says_is_the_parameters() {
             0,
         ),
         (
+            "SELECT schema_id FROM ducklake_schema WHERE schema_id = $1",
+            numeric,
+            "1E-1",
+            0,
+        ),
+        (
             "SELECT schema_id FROM ducklake_schema WHERE schema_id < $1",
             Type::FLOAT8.oid(),
             "0.5",
