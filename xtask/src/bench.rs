@@ -19,6 +19,8 @@ enum What {
     Catalogs(Catalogs),
     /// Flushing a table of many inlined rows: rows a second and the greatest memory, beside arrow-rs writing the same Parquet
     Flush(Flush),
+    /// What inlined rows cost: a small commit beside bare SlateDB, a million rows beside one Parquet file
+    Inline,
     /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
     Writers(Writers),
     /// Commits: of the library, beside bare SlateDB and RockLake's keys, and of fleets of DuckDB processes, beside PostgreSQL
@@ -117,6 +119,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         Some(What::Writers(writers)) => race(writers),
         Some(What::Commit(commit)) => commits(commit),
         Some(What::Migrate(options)) => migrate(options),
+        Some(What::Inline) => {
+            let bench = ["bench", "--workspace", "--bench", "inlined_rows"];
+            steps::run("inlined rows", &mut steps::cargo(&bench))
+        }
         Some(What::Flush(options)) => flush(options),
     }
 }
@@ -147,7 +153,7 @@ fn race(options: &Writers) -> anyhow::Result<()> {
 fn commits(options: &Commit) -> anyhow::Result<()> {
     let is_asked = |half: &str| options.only.as_deref().is_none_or(|only| only == half);
     if is_asked("library") {
-        let bench = ["bench", "--package", "moraine-commit", "--bench", "commits", "--"];
+        let bench = ["bench", "--workspace", "--bench", "commits", "--"];
         let mut cargo = steps::cargo(&bench);
         steps::run("commits of the library", cargo.arg(options.shorter.to_string()))?;
     }
