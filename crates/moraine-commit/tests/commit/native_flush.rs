@@ -297,6 +297,31 @@ async fn deletions_from_files_become_a_delete_file_that_replaces_the_older_one()
 }
 
 #[tokio::test]
+async fn a_row_that_was_deleted_twice_went_with_the_first_deletion() {
+    let catalog = lake_with_table().await;
+    let folder = tempfile::tempdir().unwrap();
+    put_alone(&catalog, 0..10).await;
+    end_alone(&catalog, &[(4, 2)]).await;
+    catalog.flush(&options(&folder, &[])).await.unwrap();
+    let data_file = keys::<DataFileKey>(&catalog).await.remove(0);
+    let mut transaction = begin_snapshot(&catalog, "inlined_delete:1").await;
+    let again = InlineChange::InsertFileDeletes {
+        table_id: 1,
+        rows: vec![(data_file.data_file_id, 4, 5)],
+    };
+    transaction.inline(again).await.unwrap();
+    transaction.commit().await.unwrap();
+    catalog.flush(&options(&folder, &[])).await.unwrap();
+    assert!(keys::<InlineFileDeleteKey>(&catalog).await.is_empty());
+    let key = keys::<DeleteFileKey>(&catalog).await.remove(0);
+    let found = value(&catalog, &key).await.unwrap();
+    assert_eq!((found.begin_snapshot, found.delete_count), (3, 1));
+    let content = std::fs::read(folder.path().join("main/t").join(&found.path)).unwrap();
+    let positions = read_delete_file(content.into(), DeleteFileFormat::Parquet, None).unwrap();
+    assert_eq!(positions, [(4, Some(3))]);
+}
+
+#[tokio::test]
 async fn rows_that_do_not_fit_into_memory_are_sorted_in_runs() {
     let catalog = lake_with_table().await;
     let folder = tempfile::tempdir().unwrap();
