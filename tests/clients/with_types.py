@@ -83,7 +83,8 @@ async def fetched_by_asyncpg(url, tables):
         found = [tuple(row) for row in await statement.fetch()]
         seen.append((table, columns, shown(found)))
         by_value = await connection.prepare(question(table, "WHERE v = $1"))
-        taken = [each.name for each in by_value.get_parameters()]
+        # PostgreSQL compares VARCHAR as TEXT; to a client both are the same.
+        taken = [each.name.replace("varchar", "text") for each in by_value.get_parameters()]
         for value in [row[-1] for row in found if row[-1] is not None]:
             again = [tuple(row) for row in await by_value.fetch(value)]
             seen.append((table, taken, value, shown(again)))

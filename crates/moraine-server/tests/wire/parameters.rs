@@ -49,7 +49,7 @@ fn values() -> Vec<(&'static str, Type, &'static str, Vec<u8>)> {
         (
             "l",
             Type::INTERVAL,
-            "1 year 2 mons -2 days 00:00:03",
+            "1 year 2 mons -2 days +00:00:03",
             [
                 3_000_000i64.to_be_bytes().to_vec(),
                 (-2i32).to_be_bytes().to_vec(),

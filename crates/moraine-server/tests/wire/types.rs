@@ -93,7 +93,7 @@ fn others() -> Vec<Case> {
         (
             "INTERVAL",
             "'14 months -2 days 3000000 microseconds'",
-            "1 year 2 mons -2 days 00:00:03",
+            "1 year 2 mons -2 days +00:00:03",
             [
                 3_000_000i64.to_be_bytes().to_vec(),
                 (-2i32).to_be_bytes().to_vec(),

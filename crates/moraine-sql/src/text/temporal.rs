@@ -252,19 +252,26 @@ pub fn format_timestamp(micros: i64, zone: &str) -> String {
     }
 }
 
-/// Postgres's interval output: `1 year 2 mons 3 days 04:05:06.7`.
+/// Postgres's interval output: `1 year 2 mons 3 days 04:05:06.7`. What is positive after something negative says so.
 pub fn format_interval(months: i32, days: i32, micros: i64) -> String {
     let mut parts: Vec<String> = Vec::new();
+    let mut was_negative = false;
     let mut unit = |amount: i64, one: &str, many: &str| {
         if amount != 0 {
-            parts.push(format!("{amount} {}", if amount == 1 { one } else { many }));
+            let sign = if was_negative && amount > 0 { "+" } else { "" };
+            parts.push(format!("{sign}{amount} {}", if amount == 1 { one } else { many }));
+            was_negative = amount < 0;
         }
     };
     unit(i64::from(months / 12), "year", "years");
     unit(i64::from(months % 12), "mon", "mons");
     unit(i64::from(days), "day", "days");
     if micros != 0 || parts.is_empty() {
-        let sign = if micros < 0 { "-" } else { "" };
+        let sign = match micros {
+            ..0 => "-",
+            _ if was_negative => "+",
+            _ => "",
+        };
         let micros = i64::try_from(micros.unsigned_abs()).unwrap_or(i64::MAX);
         parts.push(format!("{sign}{}", render_time(micros)));
     }
@@ -328,6 +335,12 @@ mod tests {
             "1 year 2 mons -3 days -04:05:06.5"
         );
         assert_eq!(format_interval(0, 0, 0), "00:00:00");
+        assert_eq!(format_interval(-3, 5, 0), "-3 mons +5 days");
+        assert_eq!(format_interval(1, -1, 3_600_000_000), "1 mon -1 days +01:00:00");
+        assert_eq!(
+            parse_interval("-1 mons -5 days +03:00:00"),
+            Some((-1, -5, 10_800_000_000))
+        );
     }
 
     #[test]
