@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use moraine_codec::proto::{ColumnValue, DataFileValue, TableValue};
-use moraine_codec::{Version, decode, encode};
+use moraine_codec::{decode, encode};
 use moraine_keys::{ColumnKey, DataFileKey, KeyRange, TableKey};
 use moraine_store::{SlateStore, Store};
 
@@ -15,6 +15,10 @@ const COLUMN: u8 = 0x06;
 const DATA_FILE: u8 = 0x0B;
 /// moraine's first byte of a key is its segment, so that the layouts are apart and each tag has a segment, as RockLake's tables.
 const SEGMENT: u8 = 0x20;
+
+/// What stands behind a value: the snapshot at which the version ended.
+const END_BYTES: usize = size_of::<u64>();
+const NO_END: u64 = u64::MAX;
 
 pub struct RockLake<'a> {
     store: &'a Arc<SlateStore>,
@@ -27,6 +31,11 @@ fn key(tag: u8, ids: &[u64]) -> Bytes {
         key.put_u64(*id);
     }
     key.freeze()
+}
+
+fn with_end(value: &Bytes, end: Option<u64>) -> Bytes {
+    let end = end.unwrap_or(NO_END).to_be_bytes();
+    Bytes::from([value.as_ref(), end.as_slice()].concat())
 }
 
 /// The id at a place of a key.
@@ -42,30 +51,39 @@ impl<'a> RockLake<'a> {
 
     pub fn table(value: &TableValue) -> (Bytes, Bytes) {
         let table_id = value.table_id;
-        let bytes = encode(&TableKey { table_id }, value).unwrap();
-        (
-            key(TABLE, &[value.schema_id, table_id, value.begin_snapshot]),
-            bytes,
-        )
+        let live = TableValue {
+            end_snapshot: None,
+            ..value.clone()
+        };
+        let bytes = encode(&TableKey { table_id }, &live).unwrap();
+        let key = key(TABLE, &[value.schema_id, table_id, value.begin_snapshot]);
+        (key, with_end(&bytes, value.end_snapshot))
     }
 
     pub fn column(value: &ColumnValue) -> (Bytes, Bytes) {
         let (table_id, column_id) = (value.table_id, value.column_id);
-        let bytes = encode(&ColumnKey { table_id, column_id }, value).unwrap();
-        (key(COLUMN, &[table_id, column_id, value.begin_snapshot]), bytes)
+        let live = ColumnValue {
+            end_snapshot: None,
+            ..value.clone()
+        };
+        let bytes = encode(&ColumnKey { table_id, column_id }, &live).unwrap();
+        let key = key(COLUMN, &[table_id, column_id, value.begin_snapshot]);
+        (key, with_end(&bytes, value.end_snapshot))
     }
 
     pub fn data_file(value: &DataFileValue) -> (Bytes, Bytes) {
         let (table_id, data_file_id) = (value.table_id, value.data_file_id);
-        let bytes = encode(
-            &DataFileKey {
-                table_id,
-                data_file_id,
-            },
-            value,
-        )
-        .unwrap();
-        (key(DATA_FILE, &[table_id, data_file_id]), bytes)
+        let live = DataFileValue {
+            end_snapshot: None,
+            ..value.clone()
+        };
+        let file = DataFileKey {
+            table_id,
+            data_file_id,
+        };
+        let bytes = encode(&file, &live).unwrap();
+        let key = key(DATA_FILE, &[table_id, data_file_id]);
+        (key, with_end(&bytes, value.end_snapshot))
     }
 
     /// Loads what is live; how much that is.
@@ -92,7 +110,7 @@ impl<'a> RockLake<'a> {
         tables.await.len() + columns.await.len() + files.await.len()
     }
 
-    async fn live<V: Version>(&self, tag: u8, decode: impl Fn(&[u8], &Bytes) -> V) -> Vec<V> {
+    async fn live<V>(&self, tag: u8, decode: impl Fn(&[u8], &Bytes) -> V) -> Vec<V> {
         let view = self.store.view().unwrap();
         let all = KeyRange {
             start: Bytes::from(vec![SEGMENT + tag]),
@@ -101,9 +119,10 @@ impl<'a> RockLake<'a> {
         let mut scan = view.scan(all).await.unwrap();
         let mut live = Vec::new();
         while let Some((key, value)) = scan.next().await.unwrap() {
-            let value = decode(&key, &value);
-            if value.end_snapshot().is_none() {
-                live.push(value);
+            let (bytes, end) = value.split_at(value.len() - END_BYTES);
+            let version = decode(&key, &value.slice_ref(bytes));
+            if end == NO_END.to_be_bytes() {
+                live.push(version);
             }
         }
         live
