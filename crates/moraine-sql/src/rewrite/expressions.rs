@@ -5,7 +5,7 @@ use sqlparser::ast::{
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, UnaryOperator, Value,
 };
 
-use super::subqueries::quantified;
+use super::subqueries::{quantification, quantified};
 use super::{arrays, names, rows};
 use crate::error::{InputError, QueryError};
 
@@ -91,19 +91,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
 
 /// `x op ANY (…)` and `x op ALL (…)` over a list or an array.
 fn any_or_all(expr: &mut Expr) -> Result<Expr, QueryError> {
-    let (left, op, right, any) = match expr {
-        Expr::AnyOp {
-            left,
-            compare_op,
-            right,
-            ..
-        } => (left, compare_op, right, true),
-        Expr::AllOp {
-            left,
-            compare_op,
-            right,
-        } => (left, compare_op, right, false),
-        _ => return Ok(taken(expr)),
+    let Some((left, op, right, any)) = quantification(expr) else {
+        return Ok(taken(expr));
     };
     let in_list_of = match (&*op, any) {
         (BinaryOperator::Eq, true) => Some(false),

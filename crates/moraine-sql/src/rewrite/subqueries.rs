@@ -137,21 +137,30 @@ fn value(expr: &mut Expr) -> Result<(), QueryError> {
     }
 }
 
-/// `needle = ANY (subquery)` is `IN`, and with another operator it is about the array of the subquery's rows.
-pub(super) fn any_or_all(expr: &mut Expr) {
-    let (needle, op, right, any) = match expr {
+/// The parts of `left op ANY (right)`, and whether it is not ALL.
+pub(super) fn quantification(
+    expr: &mut Expr,
+) -> Option<(&mut Box<Expr>, &mut BinaryOperator, &mut Box<Expr>, bool)> {
+    match expr {
         Expr::AnyOp {
             left,
             compare_op,
             right,
             ..
-        } => (left, compare_op, right, true),
+        } => Some((left, compare_op, right, true)),
         Expr::AllOp {
             left,
             compare_op,
             right,
-        } => (left, compare_op, right, false),
-        _ => return,
+        } => Some((left, compare_op, right, false)),
+        _ => None,
+    }
+}
+
+/// `needle = ANY (subquery)` is `IN`, and with another operator it is about the array of the subquery's rows.
+pub(super) fn any_or_all(expr: &mut Expr) {
+    let Some((needle, op, right, any)) = quantification(expr) else {
+        return;
     };
     let Expr::Subquery(subquery) = right.as_mut() else {
         return;
