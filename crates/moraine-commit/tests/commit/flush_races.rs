@@ -175,13 +175,7 @@ impl Lake {
         match outcome {
             Ok(commit) => {
                 model.deletions += 1;
-                model.note(
-                    commit.snapshot_id,
-                    Done {
-                        set: Vec::new(),
-                        gone,
-                    },
-                );
+                model.note_deletion(commit.snapshot_id, gone);
             }
             Err(error) => model.refuse(&error),
         }
@@ -226,13 +220,7 @@ impl Lake {
         match outcome {
             Ok(commit) => {
                 model.file_deletions += 1;
-                model.note(
-                    commit.snapshot_id,
-                    Done {
-                        set: Vec::new(),
-                        gone,
-                    },
-                );
+                model.note_deletion(commit.snapshot_id, gone);
             }
             Err(error) => model.refuse(&error),
         }
@@ -264,6 +252,11 @@ impl Lake {
 impl Model {
     fn note(&mut self, snapshot_id: Option<u64>, done: Done) {
         assert!(self.done.insert(snapshot_id.unwrap(), done).is_none());
+    }
+
+    fn note_deletion(&mut self, snapshot_id: Option<u64>, gone: Vec<u64>) {
+        let set = Vec::new();
+        self.note(snapshot_id, Done { set, gone });
     }
 
     fn refuse(&mut self, error: &CommitError) {
