@@ -8,8 +8,8 @@ use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
 use moraine_keys::{FormatKey, HeadKey, MigrationKey};
 use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View};
-use tokio::time::Instant;
 
+use crate::activity::Activity;
 use crate::claims::Claims;
 use crate::definitions::{DefinitionView, Definitions};
 use crate::error::{CatalogError, StageError};
@@ -32,9 +32,6 @@ const EXPECTED_PART: u32 = 4;
 /// The same of one of which nothing is known yet, and how long such a one waits for its turn.
 const POSSIBLE_PART: u32 = 8;
 const POSSIBLE_WAIT: Duration = Duration::from_secs(10);
-
-/// How long after a snapshot was committed whoever begins is taken to be about to commit one too.
-const BUSY: Duration = Duration::from_secs(60);
 
 /// How long a transaction that has inserted its snapshot may do nothing before the next in line may overtake it.
 pub const SLOT_IDLE_DEFAULT: Duration = Duration::from_secs(5);
@@ -119,8 +116,8 @@ pub struct Catalog {
     slot_idle: Duration,
     batch_bytes_max: usize,
     rebase_appends: bool,
-    /// The snapshot that was committed last, and when.
-    last_commit: StdMutex<Option<(u64, Instant)>>,
+    /// What was seen to happen here.
+    activity: Activity,
     /// The inlined rows that open transactions remove.
     claims: Claims,
     /// Whether the store was opened for reading only, beside whoever writes it.
@@ -189,7 +186,7 @@ impl Catalog {
             slot_idle: options.slot_idle,
             batch_bytes_max: options.batch_bytes_max,
             rebase_appends: options.rebase_appends,
-            last_commit: StdMutex::new(None),
+            activity: Activity::default(),
             claims: Claims::default(),
             directories: Arc::new(Directories::default()),
             indexes: IndexMemory::default(),
@@ -268,20 +265,20 @@ impl Catalog {
     /// Whether somebody has committed a snapshot in the last minute.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        let last = *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|(_, at)| at.elapsed() < BUSY)
+        self.activity.is_busy()
     }
 
-    /// The snapshot that was committed last; `None` before the first one.
-    pub(crate) fn newest_snapshot(&self) -> Option<u64> {
-        let last = *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner);
-        last.map(|(snapshot_id, _)| snapshot_id)
+    /// Whether the lake only grows, as far as this process has seen since it opened it: at least eight commits have only added
+    /// rows, and nobody has updated or deleted any, or was about to. A transaction that begins there is more likely to read
+    /// or to append than to update, and an append that loses a race may try again.
+    #[must_use]
+    pub fn only_grows(&self) -> bool {
+        self.activity.only_grows()
     }
 
-    /// Notes that a snapshot has been committed.
-    pub(crate) fn note_commit(&self, snapshot_id: u64) {
-        let now = Some((snapshot_id, Instant::now()));
-        *self.last_commit.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    /// What was seen to happen here.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// Whether appends are rebased; see [`CatalogOptions::rebase_appends`].

@@ -68,6 +68,8 @@ pub(crate) async fn run(
     }
     let work = async move {
         let minted = staged.snapshot.as_ref().map(|snapshot| snapshot.snapshot_id);
+        let changes = staged.changes.as_ref();
+        let changes_made = changes.and_then(|changes| changes.changes_made.clone());
         let base = Arc::clone(staging.base());
         let (indexes, remote_data) = (catalog.indexes(), catalog.is_remote());
         let writes = batch::finish(staging, premise.as_ref(), staged, indexes, remote_data).await?;
@@ -80,7 +82,9 @@ pub(crate) async fn run(
         };
         let written = write(catalog.store().as_ref(), &batch).await?;
         if let Some(minted) = batch.minted {
-            catalog.note_commit(minted);
+            catalog
+                .activity()
+                .note_commit(minted, changes_made.as_deref().unwrap_or_default());
         }
         // Written is enough for the next committer to build on; durable is for the client.
         drop(slot);

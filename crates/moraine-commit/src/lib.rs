@@ -72,6 +72,7 @@
 //! # }
 //! ```
 
+mod activity;
 mod batch;
 mod bounds;
 pub mod bulk;

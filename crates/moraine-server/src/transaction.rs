@@ -13,7 +13,7 @@ use crate::errors::{SqlError, state};
 use crate::lakes::{Lake, Lakes};
 use crate::parse::Parsed;
 use crate::tid::Ledger;
-use crate::turns::{Client, Intention, Opening};
+use crate::turns::{Client, Intention, Lately, Opening};
 
 /// A transaction over the lakes of one database. Dropping it takes everything back and frees what it held.
 pub(crate) struct Transaction {
@@ -207,13 +207,18 @@ impl Transaction {
         if self.pinned.contains_key(schema) {
             return Ok(());
         }
+        if self.opening == Opening::Other {
+            self.client.note_attach();
+        }
         let lake = self.lakes.lake(&self.database, schema)?;
         // What opens a store is deep; its type ends here.
         let open = match lake.existing().boxed().await? {
             Some(catalog) => {
                 let turn = match self.read_only {
                     true => None,
-                    false => lake.losses().turn(&self.client, self.opening, catalog.is_busy()),
+                    false => lake
+                        .losses()
+                        .turn(&self.client, self.opening, Lately::of(&catalog)),
                 };
                 tracing::trace!(session = self.client.session, opening = ?self.opening, ?turn, "begins");
                 self.turn = self.turn.or(turn);

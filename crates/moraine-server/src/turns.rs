@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use moraine_commit::Turn;
+use moraine_commit::{Catalog, Turn};
 use sqlparser::ast::{CopySource, Expr, Query, SelectItem, SetExpr, Statement, TableFactor};
 use tokio::time::Instant;
 
@@ -47,6 +47,27 @@ pub(crate) struct Client {
     reads: AtomicU32,
     /// Whether what it committed last needed no turn: an append, where appends are rebased.
     appends: AtomicBool,
+    /// Whether this is the connection that its process attached a lake with, and works on when it does one thing at a time.
+    /// Any other is one more of a process that does several things at once, as those do that answer queries or take rows in.
+    has_attached: AtomicBool,
+}
+
+/// What has lately happened to a lake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lately {
+    /// See [`Catalog::is_busy`].
+    pub(crate) is_busy: bool,
+    /// See [`Catalog::only_grows`].
+    pub(crate) only_grows: bool,
+}
+
+impl Lately {
+    pub(crate) fn of(catalog: &Catalog) -> Lately {
+        Lately {
+            is_busy: catalog.is_busy(),
+            only_grows: catalog.only_grows(),
+        }
+    }
 }
 
 impl Client {
@@ -57,6 +78,7 @@ impl Client {
             commits: AtomicU32::new(0),
             reads: AtomicU32::new(0),
             appends: AtomicBool::new(false),
+            has_attached: AtomicBool::new(false),
         }
     }
 
@@ -97,9 +119,17 @@ impl Client {
         self.commits.load(Ordering::Relaxed) >= COMMITS_IN_A_ROW
     }
 
-    /// Whether it is known well enough that the next transaction needs no turn.
-    fn needs_no_turn(&self) -> bool {
-        self.reads.load(Ordering::Relaxed) >= READS_IN_A_ROW || self.appends.load(Ordering::Relaxed)
+    /// Notes a transaction that opens as none of DuckLake's does but those of an ATTACH.
+    pub(crate) fn note_attach(&self) {
+        self.has_attached.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the next transaction may be one that must not be overtaken.
+    fn may_update(&self, lately: Lately) -> bool {
+        let is_reader = self.reads.load(Ordering::Relaxed) >= READS_IN_A_ROW;
+        let is_appender = self.appends.load(Ordering::Relaxed);
+        let may_be_a_job = !lately.only_grows || self.has_attached.load(Ordering::Relaxed);
+        lately.is_busy && may_be_a_job && !is_reader && !is_appender
     }
 }
 
@@ -152,17 +182,16 @@ impl Losses {
         });
     }
 
-    /// Whether a transaction that begins is to wait for its turn, and as what. `is_busy`: whether snapshots have been
-    /// committed lately.
-    pub(crate) fn turn(&mut self, client: &Client, opening: Opening, is_busy: bool) -> Option<Turn> {
+    /// Whether a transaction that begins is to wait for its turn, and as what.
+    pub(crate) fn turn(&mut self, client: &Client, opening: Opening, lately: Lately) -> Option<Turn> {
         if self.claim(client, opening) {
             return Some(Turn::SecondTry);
         }
         if client.is_writing() {
             return Some(Turn::Expected);
         }
-        let may_write = opening == Opening::NewestSnapshot && is_busy && !client.needs_no_turn();
-        may_write.then_some(Turn::Possible)
+        let may_update = opening == Opening::NewestSnapshot && client.may_update(lately);
+        may_update.then_some(Turn::Possible)
     }
 
     fn claim(&mut self, client: &Client, opening: Opening) -> bool {
@@ -303,6 +332,19 @@ mod tests {
     use super::*;
     use crate::parse;
 
+    const QUIET: Lately = Lately {
+        is_busy: false,
+        only_grows: true,
+    };
+    const BUSY: Lately = Lately {
+        is_busy: true,
+        only_grows: false,
+    };
+    const GROWING: Lately = Lately {
+        is_busy: true,
+        only_grows: true,
+    };
+
     fn client(session: i32, application: &str) -> Arc<Client> {
         let place = Place {
             address: IpAddr::from([127, 0, 0, 1]),
@@ -316,39 +358,52 @@ mod tests {
     fn who_commits_again_and_again_takes_turns_and_a_reader_does_not_wait() {
         let mut losses = Losses::default();
         let client = client(1, "a");
-        assert_eq!(losses.turn(&client, Opening::Other, true), None);
+        assert_eq!(losses.turn(&client, Opening::Other, BUSY), None);
         client.note_end(true);
-        assert_eq!(losses.turn(&client, Opening::Other, true), None);
+        assert_eq!(losses.turn(&client, Opening::Other, BUSY), None);
         client.note_end(true);
-        assert_eq!(losses.turn(&client, Opening::Other, true), Some(Turn::Expected));
+        assert_eq!(losses.turn(&client, Opening::Other, BUSY), Some(Turn::Expected));
         client.note_end(false);
-        assert_eq!(losses.turn(&client, Opening::Other, true), None);
+        assert_eq!(losses.turn(&client, Opening::Other, BUSY), None);
         losses.note(&client);
         assert_eq!(
-            losses.turn(&client, Opening::ConflictCheck, true),
+            losses.turn(&client, Opening::ConflictCheck, BUSY),
             Some(Turn::SecondTry)
         );
-        assert_eq!(losses.turn(&client, Opening::Other, true), Some(Turn::Expected));
+        assert_eq!(losses.turn(&client, Opening::Other, BUSY), Some(Turn::Expected));
     }
 
     #[test]
     fn whoever_may_be_about_to_write_takes_turns_where_others_write() {
         let mut losses = Losses::default();
         let client = client(1, "a");
-        let mut turn = |is_busy| losses.turn(&client, Opening::NewestSnapshot, is_busy);
-        assert_eq!(turn(false), None, "nobody writes here");
-        assert_eq!(turn(true), Some(Turn::Possible));
+        let mut turn = |lately| losses.turn(&client, Opening::NewestSnapshot, lately);
+        assert_eq!(turn(QUIET), None, "nobody writes here");
+        assert_eq!(turn(BUSY), Some(Turn::Possible));
         for _ in 0..READS_IN_A_ROW {
-            assert_eq!(turn(true), Some(Turn::Possible));
+            assert_eq!(turn(BUSY), Some(Turn::Possible));
             client.note_read();
         }
-        assert_eq!(turn(true), None, "a reader");
+        assert_eq!(turn(BUSY), None, "a reader");
         client.note_end(true);
-        assert_eq!(turn(true), Some(Turn::Possible), "a reader no more");
+        assert_eq!(turn(BUSY), Some(Turn::Possible), "a reader no more");
         client.note_append();
-        assert_eq!(turn(true), None, "what it does needs no turn");
+        assert_eq!(turn(BUSY), None, "what it does needs no turn");
         client.note_end(false);
-        assert_eq!(turn(true), Some(Turn::Possible));
+        assert_eq!(turn(BUSY), Some(Turn::Possible));
+    }
+
+    #[test]
+    fn one_more_connection_of_a_process_waits_for_nobody_where_rows_are_only_added() {
+        let mut losses = Losses::default();
+        let (first, other) = (client(1, "a"), client(2, "a"));
+        first.note_attach();
+        let mut turn = |client: &Arc<Client>, lately| losses.turn(client, Opening::NewestSnapshot, lately);
+        assert_eq!(turn(&first, GROWING), Some(Turn::Possible));
+        assert_eq!(turn(&other, GROWING), None);
+        assert_eq!(turn(&other, BUSY), Some(Turn::Possible));
+        other.note_loss();
+        assert_eq!(turn(&other, GROWING), Some(Turn::Expected), "it writes");
     }
 
     #[tokio::test(start_paused = true)]

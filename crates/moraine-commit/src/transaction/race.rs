@@ -12,12 +12,13 @@ use crate::error::StageError;
 use crate::rebase::{self, Append, Rebased, State};
 
 impl CatalogTransaction {
-    /// This transaction is sure to commit a snapshot: others wait for it for all of [`crate::CatalogOptions::reservation`].
+    /// This transaction is about to update or delete rows, so it is sure to commit a snapshot: others wait for it for all of [`crate::CatalogOptions::reservation`].
     /// One that has no turn gets it if nobody has it and nobody has committed since it began.
     pub fn take_turn(&mut self) {
         if self.staged.snapshot.is_some() {
             return;
         }
+        self.catalog.activity().note_update();
         self.patience = self.catalog.reservation();
         if self.slot.is_none() {
             self.slot = self.catalog.try_take_turn().filter(|_| self.is_newest());
@@ -44,7 +45,7 @@ impl CatalogTransaction {
     /// Whether nobody has committed since this transaction began.
     fn is_newest(&self) -> bool {
         self.premise
-            .is_some_and(|premise| self.catalog.newest_snapshot() == Some(premise.snapshot_id))
+            .is_some_and(|premise| self.catalog.activity().newest_snapshot() == Some(premise.snapshot_id))
     }
 
     /// Decides the race for snapshot `asked`, or leaves it open until it is known what the transaction does.

@@ -235,3 +235,57 @@ async fn a_second_try_succeeds_whatever_the_number_of_writers() {
     }
     assert_eq!(head(&catalog).await.snapshot_id, 640);
 }
+
+/// Commits a snapshot that says it did this.
+async fn commit_saying(catalog: &Arc<Catalog>, changes_made: &str) {
+    let id = head(catalog).await.snapshot_id + 1;
+    commit(catalog, changes_made, vec![insert(table(id, id, "t"))]).await;
+}
+
+#[tokio::test]
+async fn a_lake_is_known_to_grow_only_after_some_appends_and_until_somebody_is_about_to_update() {
+    let (catalog, _) = lake().await;
+    let appends = [
+        "inserted_into_table:1",
+        "inlined_insert:1",
+        "inlined_insert:1,inserted_into_table:2",
+    ];
+    for changes_made in appends.iter().cycle().take(7) {
+        commit_saying(&catalog, changes_made).await;
+        assert!(!catalog.only_grows(), "too few commits tell");
+    }
+    commit_saying(&catalog, r#"created_table:"main"."t",inlined_insert:1"#).await;
+    assert!(!catalog.only_grows(), "that is no append");
+    commit_saying(&catalog, "inlined_insert:1").await;
+    assert!(catalog.only_grows());
+    for changes_made in [
+        r#"created_table:"main"."u""#,
+        "altered_table:1",
+        "inline_flush:1",
+        "",
+    ] {
+        commit_saying(&catalog, changes_made).await;
+        assert!(catalog.only_grows(), "{changes_made} takes no rows away");
+    }
+    catalog.begin().await.unwrap().take_turn();
+    for _ in 0..20 {
+        commit_saying(&catalog, "inlined_insert:1").await;
+        assert!(!catalog.only_grows(), "who was about to update is not forgotten");
+    }
+}
+
+#[tokio::test]
+async fn a_lake_whose_rows_were_taken_away_is_not_one_that_only_grows() {
+    for changes_made in [
+        "deleted_from_table:1",
+        "inlined_insert:1,inlined_delete:1",
+        "something_new:1",
+    ] {
+        let (catalog, _) = lake().await;
+        commit_saying(&catalog, changes_made).await;
+        for _ in 0..20 {
+            commit_saying(&catalog, "inlined_insert:1").await;
+        }
+        assert!(!catalog.only_grows(), "{changes_made}");
+    }
+}
