@@ -38,6 +38,7 @@ use crate::cancel::{CancelRegistry, Canceller};
 use crate::copy::output::describe;
 use crate::errors::{SqlError, state};
 use crate::lakes::Lakes;
+use crate::parsed::ParsedTexts;
 use crate::session::run::panicked;
 use crate::session::settings::SERVER_VERSION;
 use crate::session::{Next, Session};
@@ -51,6 +52,7 @@ const NOT_SETTINGS: [&str; 3] = [METADATA_USER, METADATA_DATABASE, "replication"
 pub(crate) struct Shared {
     pub(crate) lakes: Arc<Lakes>,
     pub(crate) cancel: Arc<CancelRegistry>,
+    pub(crate) texts: Arc<ParsedTexts>,
     pub(crate) pids: RandomPidSecretKeyGenerator,
 }
 
@@ -129,7 +131,8 @@ impl StartupHandler for Connection {
             application: application.unwrap_or_default(),
         };
         let identity = Client::new(pid, place);
-        let mut session = Session::new(Arc::clone(&self.shared.lakes), identity, database);
+        let (lakes, texts) = (Arc::clone(&self.shared.lakes), Arc::clone(&self.shared.texts));
+        let mut session = Session::new(lakes, texts, identity, database);
         let parameters = client.metadata().iter();
         for (name, value) in parameters.filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
             session.start_with(name, value).map_err(SqlError::fatal)?;

@@ -22,6 +22,7 @@ mod introspect;
 mod lakes;
 mod lexer;
 mod parse;
+mod parsed;
 mod server;
 mod session;
 mod temporary;

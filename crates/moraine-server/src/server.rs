@@ -115,6 +115,7 @@ impl Server {
         let shared = Arc::new(Shared {
             lakes: Arc::new(Lakes::new(options.root, options.catalog)),
             cancel: Arc::default(),
+            texts: Arc::default(),
             pids: RandomPidSecretKeyGenerator::default(),
         });
         Ok((

@@ -25,7 +25,8 @@ use crate::cancel::CancelToken;
 use crate::copy::input::CopyReader;
 use crate::errors::SqlError;
 use crate::lakes::Lakes;
-use crate::parse::{self, Parsed};
+use crate::parse::Parsed;
+use crate::parsed::ParsedTexts;
 use crate::temporary::TemporaryTable;
 use crate::transaction::Transaction;
 use crate::turns::Client;
@@ -47,6 +48,7 @@ pub(crate) struct Session {
     pub(crate) pid: i32,
     client: Arc<Client>,
     lakes: Arc<Lakes>,
+    texts: Arc<ParsedTexts>,
     database: String,
     user: String,
     settings: Settings,
@@ -79,7 +81,7 @@ struct PendingCopy {
     /// The transaction of a COPY outside of a transaction block.
     own: Option<Box<Transaction>>,
     /// The statements of the same message that follow it.
-    rest: VecDeque<Parsed>,
+    rest: VecDeque<Arc<Parsed>>,
 }
 
 /// What the connection does next.
@@ -92,13 +94,19 @@ pub(crate) enum Next {
 }
 
 impl Session {
-    pub(crate) fn new(lakes: Arc<Lakes>, client: Client, database: String) -> Session {
+    pub(crate) fn new(
+        lakes: Arc<Lakes>,
+        texts: Arc<ParsedTexts>,
+        client: Client,
+        database: String,
+    ) -> Session {
         Session {
             pid: client.session,
             user: client.place.user.clone(),
             client: Arc::new(client),
             settings: Settings::new(lakes.only_reads()),
             lakes,
+            texts,
             database,
             block: Block::Idle,
             implicit: None,
@@ -171,7 +179,7 @@ impl Session {
         if let Err(error) = self.sync().await {
             return gone(send_error(wire, error).await).map(|()| Next::Ready);
         }
-        let statements = match parse::statements(text) {
+        let statements = match self.texts.statements(text) {
             Ok(statements) => statements,
             Err(error) => {
                 self.fail_block();
@@ -184,7 +192,7 @@ impl Session {
         }
         // Of several statements it is not known which one an error is about.
         let located = if statements.len() == 1 { text } else { "" };
-        let next = self.run_all(statements.into(), located, wire).await;
+        let next = self.run_all(statements, located, wire).await;
         self.cancel.finish();
         gone(self.tell_settings(wire).await)?;
         next
@@ -193,7 +201,7 @@ impl Session {
     /// Runs statements one after the other. The first that fails ends the message.
     async fn run_all(
         &mut self,
-        mut statements: VecDeque<Parsed>,
+        mut statements: VecDeque<Arc<Parsed>>,
         text: &str,
         wire: &mut dyn Wire,
     ) -> Result<Next, PgWireError> {

@@ -12,7 +12,7 @@ use super::run::bind;
 use super::{Block, Session};
 use crate::bind::{Bound, Output, fold, object_name};
 use crate::errors::{SqlError, state};
-use crate::parse::{self, Parsed};
+use crate::parse::Parsed;
 use crate::transaction::Transaction;
 use crate::values::literal::{Literal, Target};
 use crate::values::parameters::{Parameter, Parameters};
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
 impl Session {
     /// Prepares the statement of a Parse message. `types` are object ids, 0 where the client leaves the type open.
     pub(crate) async fn parse(&mut self, name: &str, sql: &str, types: &[u32]) -> Result<(), Failure> {
-        let mut statements = parse::statements(sql)?.into_iter();
+        let mut statements = self.texts.statements(sql)?.into_iter();
         let parsed = statements.next();
         if statements.next().is_some() {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -58,7 +58,7 @@ impl Session {
                 let description = self.describe(&parsed, &declared).await;
                 Prepared {
                     description: description.map_err(|error| error.located(sql))?,
-                    parsed: Some(Arc::new(parsed)),
+                    parsed: Some(parsed),
                 }
             }
         };

@@ -510,7 +510,7 @@ mod tests {
             application: String::new(),
         };
         let client = Client::new(1, place);
-        let mut session = Session::new(Arc::new(lakes), client, "lake".to_owned());
+        let mut session = Session::new(Arc::new(lakes), Arc::default(), client, "lake".to_owned());
         let mut wire = Broken::default();
         let table = "BEGIN; CREATE TEMP TABLE x (a INTEGER); INSERT INTO x VALUES (1)";
         assert_eq!(session.simple_query(table, &mut wire).await.unwrap(), Next::Ready);
