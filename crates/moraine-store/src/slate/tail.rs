@@ -55,11 +55,14 @@ impl Tail {
     /// Adds the rows of whole batches, in any order. Views that are pinned do not see them.
     pub(crate) fn add(&self, rows: Vec<Row>) {
         let mut state = self.state();
-        let newest = rows.iter().map(|row| row.sequence).max().unwrap_or_default();
-        let published = newest.max(state.published);
-        let oldest = state.pinned.keys().next().copied().unwrap_or(published);
+        let State {
+            published,
+            records,
+            pinned,
+        } = &mut *state;
         for row in rows {
-            let versions = state.records.entry(row.key).or_default();
+            *published = row.sequence.max(*published);
+            let versions = records.entry(row.key).or_default();
             let place = versions.partition_point(|version| version.sequence < row.sequence);
             versions.insert(
                 place,
@@ -68,10 +71,8 @@ impl Tail {
                     value: row.value,
                 },
             );
-            let needed = versions.iter().rposition(|version| version.sequence <= oldest);
-            versions.drain(..needed.unwrap_or(0));
+            keep_seen(versions, pinned);
         }
-        state.published = published;
     }
 
     /// The newest batch that is here.
@@ -135,9 +136,21 @@ impl Pin {
     }
 }
 
+/// Keeps the newest version, and of the others those that a pin sees: a record that is written again and again while a view
+/// is held must not become a long list.
+fn keep_seen(versions: &mut Vec<Version>, pinned: &BTreeMap<u64, usize>) {
+    let successors: Vec<u64> = versions.iter().skip(1).map(|version| version.sequence).collect();
+    let mut successors = successors.into_iter();
+    versions.retain(|version| match successors.next() {
+        Some(next) => next > version.sequence && pinned.range(version.sequence..next).next().is_some(),
+        None => true,
+    });
+}
+
+/// What a state sees of a record's versions, which ascend.
 fn visible(versions: &[Version], sequence: u64) -> Option<Option<Bytes>> {
-    let mut newest_first = versions.iter().rev();
-    let version = newest_first.find(|version| version.sequence <= sequence)?;
+    let later = versions.partition_point(|version| version.sequence <= sequence);
+    let version = versions.get(later.checked_sub(1)?)?;
     Some(version.value.clone())
 }
 
@@ -191,6 +204,34 @@ mod tests {
         tail.add(vec![row("b", 15, Some("5"))]);
         assert_eq!(second.get(b"b"), Some(Some(Bytes::from_static(b"4"))));
         assert_eq!(tail.state().records[&Bytes::from_static(b"b")].len(), 2);
+    }
+
+    #[test]
+    fn of_a_record_that_is_written_again_and_again_what_pins_see_is_kept_and_no_more() {
+        let tail = Arc::new(Tail::new(0));
+        let value = |number: u64| Some(Bytes::copy_from_slice(&number.to_be_bytes()));
+        let mut pins = Vec::new();
+        for number in 1..=2_000 {
+            let key = Bytes::from_static(b"statistics");
+            let value = value(number);
+            tail.add(vec![Row {
+                key,
+                sequence: number,
+                value,
+            }]);
+            if number % 500 == 0 {
+                pins.push((number, tail.pin()));
+            }
+        }
+        for (number, pin) in &pins {
+            assert_eq!(pin.get(b"statistics"), Some(value(*number)));
+            assert_eq!(all(pin).len(), 1);
+        }
+        assert_eq!(tail.state().records[&Bytes::from_static(b"statistics")].len(), 4);
+        pins.clear();
+        tail.add(vec![row("statistics", 2_001, None)]);
+        assert_eq!(all(&tail.pin()), [(Bytes::from_static(b"statistics"), None)]);
+        assert_eq!(tail.state().records[&Bytes::from_static(b"statistics")].len(), 1);
     }
 
     #[test]

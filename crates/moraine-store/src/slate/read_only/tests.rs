@@ -169,3 +169,35 @@ async fn a_handle_on_ssts_stays_where_it_was_opened() {
     assert_eq!(store.shared.current().base.0.manifest().id(), manifest);
     assert_eq!(batch_shown(store.view().unwrap().as_ref()).await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_that_are_rewritten_while_a_view_is_held_read_as_both_states_had_them() {
+    const REWRITES: u64 = 2_000;
+    let image: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let writer = SlateStore::open_on(Arc::clone(&image), "lake", &OpenOptions::create())
+        .await
+        .unwrap();
+    let follower = follower(&image).await;
+    // The view that is first to show a batch.
+    let showing = async |batch| loop {
+        let view = follower.view().unwrap();
+        if view.get(&[2, 9]).await.unwrap() == Some(number(batch)) {
+            break view;
+        }
+        tokio::task::yield_now().await;
+    };
+    write(&writer, 1).await;
+    let held = showing(1).await;
+    for batch in 2..REWRITES {
+        let mut transaction = writer.begin().unwrap();
+        transaction
+            .put(Bytes::from_static(&[2, 9]), number(batch))
+            .unwrap();
+        transaction.put(key(0), number(batch)).unwrap();
+        transaction.commit().await.unwrap().durable().await.unwrap();
+    }
+    write(&writer, REWRITES).await;
+    let newest = showing(REWRITES).await;
+    assert_eq!(batch_shown(newest.as_ref()).await, REWRITES);
+    assert_eq!(batch_shown(held.as_ref()).await, 1, "the held view has not moved");
+}
