@@ -227,11 +227,13 @@ impl Catalog {
         Ok(transaction)
     }
 
-    /// Begins a transaction on the newest state, durable or not.
+    /// Begins a transaction on the newest state, durable or not. Where another process has taken the lake over this finds
+    /// out, at most [`OpenOptions::ownership_age_max`] later.
     ///
     /// # Errors
     /// See [`CatalogError`].
     pub async fn begin(self: &Arc<Self>) -> Result<CatalogTransaction, CatalogError> {
+        self.store.confirm().await?;
         let view = self.store.view()?;
         let head = view.value(&HeadKey {}).await?;
         self.check_unmigrated(view.as_ref(), head.as_ref()).await?;

@@ -43,6 +43,9 @@ pub struct OpenOptions {
     /// The number of the last writer that may have opened the store, as [`SlateStore::writer_epoch`] gave it: where there has
     /// been another since, opening for writing is [`OpenError::Fenced`], and nobody is fenced. Default: any.
     pub expected_writer_epoch: Option<u64>,
+    /// How long ago a writer may have been sure that nobody has taken its store over, for [`Store::confirm`] not to ask the
+    /// object store. Default: 1 s.
+    pub ownership_age_max: Duration,
 }
 
 impl Default for OpenOptions {
@@ -53,6 +56,7 @@ impl Default for OpenOptions {
             open_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             expected_writer_epoch: None,
+            ownership_age_max: Duration::from_secs(1),
         }
     }
 }

@@ -58,6 +58,16 @@ pub trait Store: Send + Sync + 'static {
     /// Whatever ended the store: [`ReadError::Fenced`], [`ReadError::Closed`], [`ReadError::Stopped`].
     fn begin(&self) -> Result<Box<dyn Transaction>, ReadError>;
 
+    /// Sees to it that nobody had taken the store over a moment ago ([`crate::OpenOptions::ownership_age_max`]). A writer that
+    /// does not write learns of its successor by asking; without that its views show what was, for as long as it is idle.
+    /// Costs nothing where it is known, by a commit that has become durable or by an earlier answer.
+    ///
+    /// # Errors
+    /// [`ReadError::Fenced`]; [`ReadError::Unavailable`] when there is no answer in time.
+    async fn confirm(&self) -> Result<(), ReadError> {
+        Ok(())
+    }
+
     /// Gets, plus records returned by scans, since the store was opened; for tests that count reads.
     fn reads(&self) -> u64;
 

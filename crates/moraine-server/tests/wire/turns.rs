@@ -129,6 +129,27 @@ async fn a_second_server_takes_over_and_each_session_of_the_first_is_told_once()
     elsewhere.create_lake("public").await;
 }
 
+#[tokio::test]
+async fn a_server_that_was_idle_learns_of_its_successor_before_it_answers() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().to_str().unwrap();
+    let mut catalog = CatalogOptions::default();
+    // It is always long ago that it was sure.
+    catalog.store.ownership_age_max = Duration::ZERO;
+    let first = TestServer::start_as(root, catalog).await;
+    let mut reading = first.connect_to_lake().await;
+    reading.create_table(1, "a").await;
+    const READ: &str = "SELECT table_name FROM ducklake_table";
+    assert_eq!(reading.run(READ).await.table(), [["a"]]);
+    let second = TestServer::start_at(root).await;
+    let mut successor = second.connect().await;
+    assert_eq!(successor.run(READ).await.table(), [["a"]]);
+    successor.create_table(2, "b").await;
+    let (state, message) = reading.query(READ).await.error();
+    assert_eq!(state, "57P03", "{message}");
+    assert!(message.contains("taken over"), "{message}");
+}
+
 /// How DuckLake opens any other transaction.
 const NEWEST_SNAPSHOT: &str = "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id = (SELECT MAX(snapshot_id) FROM ducklake_snapshot)";
 /// The files of a table, as DuckLake lists them to delete rows.

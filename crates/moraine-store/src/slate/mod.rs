@@ -6,6 +6,7 @@ mod checkpoint;
 mod flusher;
 mod follow;
 pub(crate) mod guard;
+mod ownership;
 pub(crate) mod read_only;
 mod reader;
 mod rewritten;
@@ -33,6 +34,7 @@ use crate::{CommitError, OpenOptions, Read, ReadError, Scan, Store, Transaction,
 use attendant::Attendant;
 use flusher::Flusher;
 use guard::{Failure, Guard, KeyName, read_error};
+use ownership::Ownership;
 use rewritten::{Around, Rewritten};
 use transaction::SlateTransaction;
 
@@ -47,6 +49,7 @@ pub(crate) struct Inner {
     flusher: Flusher,
     _attendant: Attendant,
     guard: Guard,
+    ownership: Arc<Ownership>,
     rewritten: Rewritten,
     reads: Arc<AtomicU64>,
     closed: AtomicBool,
@@ -71,15 +74,18 @@ impl SlateStore {
         if let Some(epoch) = options.expected_writer_epoch {
             builder = builder.with_expected_epoch(epoch);
         }
+        let opened = tokio::time::Instant::now();
         let db = opening.run(async { builder.build().await }).await?;
+        let guard = Guard {
+            limit: options.request_timeout,
+            seen,
+        };
         let inner = Inner {
             flusher: Flusher::start(db.clone()),
             _attendant: Attendant::start(db.clone(), location),
+            ownership: Ownership::new(db.clone(), guard.clone(), options.ownership_age_max, opened),
             db,
-            guard: Guard {
-                limit: options.request_timeout,
-                seen,
-            },
+            guard,
             rewritten,
             reads: Arc::default(),
             closed: AtomicBool::new(false),
@@ -197,6 +203,10 @@ impl Store for SlateStore {
             Arc::clone(&self.inner),
             transaction,
         )))
+    }
+
+    async fn confirm(&self) -> Result<(), ReadError> {
+        self.inner.ownership.confirm().await
     }
 
     fn reads(&self) -> u64 {

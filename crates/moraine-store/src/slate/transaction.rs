@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use moraine_keys::KeyRange;
 use slatedb::DbTransaction;
+use tokio::time::Instant;
 
 use super::guard::{KeyName, commit_error, read_error};
 use super::{EmptyScan, Inner, RangeName, bounds, settings};
@@ -86,17 +87,18 @@ impl Transaction for SlateTransaction {
         } = *self;
         // After this point a failure may be one of a batch that was already on its way.
         inner.snapshot()?;
+        let begun = Instant::now();
         match inner.guard.run(transaction.commit()).await {
             Ok(None) => Ok(Pending::new(std::future::ready(Ok(())))),
             Ok(Some(handle)) => {
                 inner.rewritten.written(keys, bytes);
                 inner.flusher.wake();
                 Ok(Pending::new(async move {
-                    inner
-                        .guard
-                        .run(handle.await_durable())
-                        .await
-                        .map_err(commit_error)
+                    let durable = inner.guard.run(handle.await_durable()).await;
+                    durable.map_err(commit_error)?;
+                    // A successor would have kept the batch out of the log.
+                    inner.ownership.note(begun);
+                    Ok(())
                 }))
             }
             Err(failure) => Err(commit_error(failure)),
