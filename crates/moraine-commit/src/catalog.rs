@@ -16,6 +16,7 @@ use crate::error::{CatalogError, StageError};
 use crate::indexes::IndexMemory;
 use crate::slot::{Hold, Slot};
 use crate::transaction::CatalogTransaction;
+use crate::verbs::GROUP_BYTES_MAX;
 
 /// How long a transaction waits for its turn: one that creates a lake is then told to try again, one that begins goes on
 /// without.
@@ -86,6 +87,9 @@ pub struct CatalogOptions {
     pub slot_idle: Duration,
     /// Bytes of keys and values that one commit may write; [`BATCH_BYTES_MAX`] unless set.
     pub batch_bytes_max: usize,
+    /// Bytes of keys and values of a group's commits that may be on their way to the store before the group waits for them;
+    /// [`GROUP_BYTES_MAX`](crate::verbs::GROUP_BYTES_MAX) unless set.
+    pub group_bytes_max: usize,
     /// Whether a transaction that only adds rows, and lost the race for its snapshot, is shifted to the newest head instead
     /// of refused. Off unless set: its client then takes its snapshot for the one that it had asked for.
     pub rebase_appends: bool,
@@ -100,6 +104,7 @@ impl Default for CatalogOptions {
             reservation: RESERVATION_DEFAULT,
             slot_idle: SLOT_IDLE_DEFAULT,
             batch_bytes_max: BATCH_BYTES_MAX,
+            group_bytes_max: GROUP_BYTES_MAX,
             rebase_appends: false,
         }
     }
@@ -115,6 +120,7 @@ pub struct Catalog {
     reservation: Duration,
     slot_idle: Duration,
     batch_bytes_max: usize,
+    group_bytes_max: usize,
     rebase_appends: bool,
     /// What was seen to happen here.
     activity: Activity,
@@ -185,6 +191,7 @@ impl Catalog {
             reservation: options.reservation,
             slot_idle: options.slot_idle,
             batch_bytes_max: options.batch_bytes_max,
+            group_bytes_max: options.group_bytes_max,
             rebase_appends: options.rebase_appends,
             activity: Activity::default(),
             claims: Claims::default(),
@@ -343,6 +350,11 @@ impl Catalog {
     /// Whether the slot is still this transaction's. It has done something, so others go on waiting for it.
     pub(crate) fn renew(&self, hold: &Hold) -> bool {
         hold.renew(self.slot_idle)
+    }
+
+    /// Bytes of a group's commits that may be on their way before it waits for them.
+    pub(crate) fn group_bytes_max(&self) -> usize {
+        self.group_bytes_max
     }
 
     /// Refuses more bytes than one commit may write.

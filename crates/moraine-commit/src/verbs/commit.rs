@@ -23,7 +23,8 @@ pub const COMMIT_TRIES_DEFAULT: u32 = 10;
 /// How much longer a closure may take at each further try until others go first.
 const PATIENCE_GROWTH: u32 = 2;
 
-/// Bytes of a group's batches that wait to become durable, before the group waits for them.
+/// Bytes of a group's batches that wait to become durable, before the group waits for them, unless told otherwise
+/// ([`crate::CatalogOptions::group_bytes_max`]).
 pub const GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How a commit is to be made.
@@ -142,7 +143,8 @@ impl Catalog {
 
     /// Commits the closures of a group one after the other, each on top of the last and in a snapshot of its own, and lets
     /// all of them share flushes. Each has an outcome of its own: one that is refused harms no other. No number of members
-    /// is too great; a group waits for its own earlier members before more than [`GROUP_BYTES_MAX`] are on the way.
+    /// is too great: once more than [`crate::CatalogOptions::group_bytes_max`] are on the way, a group waits for its own earlier
+    /// members before the next.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -175,7 +177,7 @@ impl Catalog {
                 }
                 Err(error) => outcomes.push(Some(Err(error))),
             }
-            if bytes > GROUP_BYTES_MAX {
+            if bytes > self.group_bytes_max() {
                 settle(&mut waiting, &mut outcomes).await;
                 bytes = 0;
             }

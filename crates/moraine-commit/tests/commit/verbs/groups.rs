@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use moraine_commit::verbs::{CommitError, GroupMember, VerbError};
-use moraine_commit::{Catalog, OpenOptions};
-use moraine_store::{CommitError as StoreError, SlateStore};
+use moraine_commit::{Catalog, CatalogOptions, OpenOptions};
+use moraine_store::{CommitError as StoreError, MemoryStore, SlateStore};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -70,6 +70,68 @@ async fn members_are_written_one_on_the_other_before_any_is_durable() {
     store.release();
     let outcomes = committing.await.unwrap();
     assert!(outcomes.iter().all(Result::is_ok));
+}
+
+/// Lets everything that can go on without a flush do so.
+async fn come_to_rest() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn members_that_are_too_large_together_go_in_parts_and_all_commit() {
+    const MEMBERS: u64 = 8;
+    /// A member of a thousand bytes and some, for its message.
+    fn large(number: u64) -> GroupMember<u64> {
+        GroupMember::new(move |tx| async move {
+            tx.set_message("x".repeat(1_000)).await?;
+            tx.create_schema(&format!("s{number}")).await
+        })
+    }
+    let store = MemoryStore::new();
+    let options = CatalogOptions {
+        // Reached by the third member and not by the second.
+        group_bytes_max: 3_000,
+        ..CatalogOptions::default()
+    };
+    let catalog = Catalog::with_options(Arc::new(store.clone()), &options);
+    catalog.create(Some("data/"), false).await.unwrap();
+    store.hold();
+    let committing = {
+        let catalog = Arc::clone(&catalog);
+        tokio::spawn(async move { catalog.commit_group((0..MEMBERS).map(large).collect()).await })
+    };
+    for written in [3, 6, MEMBERS] {
+        come_to_rest().await;
+        assert_eq!(head(&catalog).await.snapshot_id, written);
+        assert!(!committing.is_finished(), "nobody is told before it is durable");
+        store.release();
+        store.hold();
+    }
+    let outcomes = committing.await.unwrap();
+    let snapshots = outcomes
+        .iter()
+        .map(|outcome| outcome.as_ref().unwrap().snapshot_id);
+    assert!(snapshots.eq((1..=MEMBERS).map(Some)));
+    let schemas = catalog.snapshot().await.unwrap().schemas().await.unwrap();
+    assert_eq!(schemas.len() as u64, MEMBERS + 1, "and nothing is lost");
+}
+
+#[tokio::test]
+async fn a_member_that_is_too_large_alone_commits_alone() {
+    let store = MemoryStore::new();
+    let options = CatalogOptions {
+        group_bytes_max: 0,
+        ..CatalogOptions::default()
+    };
+    let catalog = Catalog::with_options(Arc::new(store), &options);
+    catalog.create(Some("data/"), false).await.unwrap();
+    let outcomes = catalog
+        .commit_group(vec![schema("a"), schema("a"), schema("b")])
+        .await;
+    let committed: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+    assert_eq!(committed, [true, false, true]);
 }
 
 /// Objects in the write-ahead log: the flushes there have been.
