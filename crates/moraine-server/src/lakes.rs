@@ -453,6 +453,34 @@ mod tests {
         assert_eq!(lake.check_data_path("s3://bucket/catalog"), Ok(()));
     }
 
+    #[tokio::test]
+    async fn a_schema_that_another_server_has_made_is_there_within_the_age_of_a_listing() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().to_str().unwrap();
+        let (here, elsewhere) = (lakes(root), lakes(root));
+        let schemas = async || Vec::from_iter(here.schemas("lake").await.unwrap());
+        // The present listing becomes so old, as time does it.
+        let listed = |age: Duration| {
+            let mut listed = lock(&here.listed);
+            let (at, _) = listed.get_mut("lake").unwrap();
+            *at = Instant::now().checked_sub(age).unwrap();
+            *at
+        };
+        assert_eq!(schemas().await, ["public"]);
+        elsewhere.lake("lake", "annex").unwrap().created().await.unwrap();
+
+        // Far into the future: however slow this is, the listing is not old yet.
+        let fresh = Instant::now() + Duration::from_secs(3600);
+        lock(&here.listed).get_mut("lake").unwrap().0 = fresh;
+        assert_eq!(schemas().await, ["public"]);
+        assert_eq!(lock(&here.listed)["lake"].0, fresh, "nobody was asked again");
+
+        let old = listed(LISTING_AGE_MAX);
+        assert_eq!(schemas().await, ["annex", "public"]);
+        assert!(lock(&here.listed)["lake"].0 > old, "this is another listing");
+        elsewhere.close().await;
+    }
+
     #[test]
     fn folder_names_are_read_back() {
         assert_eq!(decode_segment("a%20b%C3%A4%"), "a bä%");
