@@ -7,7 +7,7 @@ use std::time::Duration;
 use moraine_codec::proto::HeadValue;
 use moraine_inline::Directories;
 use moraine_keys::{FormatKey, HeadKey, MigrationKey};
-use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View};
+use moraine_store::{OpenError, OpenOptions, ReadError, ReadExt, ReadPoint, Store, StoreUrl, View, WriteSet};
 
 use crate::activity::Activity;
 use crate::claims::Claims;
@@ -370,11 +370,7 @@ impl Catalog {
 
     /// Refuses a store whose migration has not finished. Reads nothing when the head has not moved since the last check.
     async fn check_unmigrated(&self, view: &dyn View, head: Option<&HeadValue>) -> Result<(), CatalogError> {
-        let known = *self
-            .unmigrated_head
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if head.is_some() && known.as_ref() == head {
+        if self.is_known_unmigrated(head) {
             return Ok(());
         }
         if let Some(marker) = view.value(&MigrationKey {}).await? {
@@ -390,11 +386,29 @@ impl Catalog {
         {
             return Err(CatalogError::newer_format(format.format_version));
         }
-        *self
-            .unmigrated_head
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = head.copied();
+        *self.unmigrated_head() = head.copied();
         Ok(())
+    }
+
+    fn unmigrated_head(&self) -> std::sync::MutexGuard<'_, Option<HeadValue>> {
+        self.unmigrated_head
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is known to be no migration marker at a head.
+    pub(crate) fn is_known_unmigrated(&self, head: Option<&HeadValue>) -> bool {
+        head.is_some() && self.unmigrated_head().as_ref() == head
+    }
+
+    /// Notes what a commit of this process has written on top of `from`, which led to `to`: what is known of the one is then
+    /// known of the other. A commit writes no migration marker.
+    pub(crate) fn advance(&self, from: HeadValue, to: HeadValue, writes: &WriteSet) {
+        self.definitions.advance(from, to, writes);
+        let mut unmigrated = self.unmigrated_head();
+        if *unmigrated == Some(from) {
+            *unmigrated = Some(to);
+        }
     }
 }
 

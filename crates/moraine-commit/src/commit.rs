@@ -7,7 +7,7 @@ use std::sync::Arc;
 use moraine_codec::format;
 use moraine_codec::proto::{HeadValue, OptionScopeValue};
 use moraine_keys::{ChangelogKey, FormatKey, HeadKey, Kind, LeadingId, MigrationKey, OptionKey};
-use moraine_store::{CommitError, Pending, ReadExt, Staging, Store, Transaction, View, WriteSet};
+use moraine_store::{CommitError, Pending, ReadExt, Staging, Transaction, View, WriteSet};
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
@@ -80,7 +80,7 @@ pub(crate) async fn run(
             minted,
             writes,
         };
-        let written = write(catalog.store().as_ref(), &batch).await?;
+        let written = write(&catalog, &batch).await?;
         if let Some(minted) = batch.minted {
             catalog
                 .activity()
@@ -121,9 +121,9 @@ fn report(outcome: &Result<Committed, CommitFailure>) {
 }
 
 /// Takes the batch to the store until it is written or refused. `None`: there was nothing to write.
-async fn write(store: &dyn Store, batch: &Batch) -> Result<Option<Pending>, CommitFailure> {
+async fn write(catalog: &Catalog, batch: &Batch) -> Result<Option<Pending>, CommitFailure> {
     for _ in 0..COMMIT_TRIES_MAX {
-        match try_write(store, batch).await? {
+        match try_write(catalog, batch).await? {
             Try::Written(pending) => return Ok(Some(pending)),
             Try::Adopted => return Ok(None),
             Try::Overtaken => {}
@@ -134,10 +134,12 @@ async fn write(store: &dyn Store, batch: &Batch) -> Result<Option<Pending>, Comm
 }
 
 /// One try: the premise is read through the transaction that writes, so that nothing can come between.
-async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailure> {
-    let mut transaction = store.begin()?;
+async fn try_write(catalog: &Catalog, batch: &Batch) -> Result<Try, CommitFailure> {
+    let mut transaction = catalog.store().begin()?;
     let head = transaction.value(&HeadKey {}).await?;
-    if let Some(marker) = transaction.value(&MigrationKey {}).await? {
+    if !catalog.is_known_unmigrated(head.as_ref())
+        && let Some(marker) = transaction.value(&MigrationKey {}).await?
+    {
         let detail = format!(
             "the store is in the middle of a migration from format {} to {}; let `moraine migrate` finish it, then try again",
             marker.from_format, marker.to_format
@@ -164,7 +166,12 @@ async fn try_write(store: &dyn Store, batch: &Batch) -> Result<Try, CommitFailur
     let next = premise::next_head(head.as_ref(), batch.minted);
     transaction.put(HeadKey {}.encode(), moraine_codec::encode(&HeadKey {}, &next)?)?;
     match transaction.commit().await {
-        Ok(pending) => Ok(Try::Written(pending)),
+        Ok(pending) => {
+            if let Some(head) = head {
+                catalog.advance(head, next, &batch.writes);
+            }
+            Ok(Try::Written(pending))
+        }
         Err(CommitError::Conflicted) => Ok(Try::Overtaken),
         Err(error) => Err(error.into()),
     }

@@ -1,5 +1,5 @@
 //! Which of many keys exist below a transaction, found with few reads: new records mostly come with new ids, so one scan
-//! over where a group of them would be finds nothing and is done.
+//! over where a large group of them would be finds nothing and is done.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,10 @@ use moraine_store::{ReadError, Staging};
 
 /// Bytes that keys of one kind and one leading id share at most: three discriminants and the id.
 const GROUP_PREFIX_BYTES: usize = 3 + size_of::<u64>();
+
+/// Keys of a group that are looked for one by one. The engine knows of most keys that are absent without reading a block;
+/// a scan has to read one of each of its runs, past the cache.
+const SINGLE_GETS_MAX: usize = 8;
 
 /// Records that a scan may go past, per key looked for, before single gets are cheaper.
 const SCANNED_PER_KEY_MAX: usize = 4;
@@ -54,7 +58,7 @@ async fn find(staging: &Staging, group: &[Bytes], present: &mut BTreeSet<Bytes>)
         return Ok(());
     };
     let mut rest = group;
-    if group.len() > 1 {
+    if group.len() > SINGLE_GETS_MAX {
         let after_last: Vec<u8> = last.iter().copied().chain([0]).collect();
         let range = KeyRange {
             start: first.clone(),

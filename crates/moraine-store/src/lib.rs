@@ -37,7 +37,7 @@ pub use read::{Read, ReadExt, RecordScan, Scan, collect};
 pub use slate::{ReadOnlyStore, SlateReader, SlateStore};
 pub use staging::{Savepoint, Staging};
 pub use store::{Store, Transaction, View};
-pub use write_set::WriteSet;
+pub use write_set::{WriteSet, lay_over};
 
 pub use bytes::Bytes;
 pub use moraine_keys::KeyRange;

@@ -124,8 +124,8 @@ impl IntoIterator for WriteSet {
     }
 }
 
-/// `below` with changes laid over it, both ascending by key and of the same range.
-pub(crate) fn lay_over(below: Box<dyn Scan>, changes: Vec<(Bytes, Option<Bytes>)>) -> Box<dyn Scan> {
+/// `below` with changes laid over it, both ascending by key and of the same range. A change of `None` is a deletion.
+pub fn lay_over(below: Box<dyn Scan>, changes: Vec<(Bytes, Option<Bytes>)>) -> Box<dyn Scan> {
     if changes.is_empty() {
         return below;
     }

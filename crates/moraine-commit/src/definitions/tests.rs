@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use moraine_codec::Record;
-use moraine_codec::proto::{ColumnValue, OptionScopeValue, SchemaValue, SnapshotValue, TableValue};
-use moraine_keys::{ColumnKey, Kind, OptionKey, SchemaKey, TableKey, TableScoped};
+use moraine_codec::proto::{
+    ColumnValue, OptionScopeValue, SchemaValue, SnapshotValue, TableStatsValue, TableValue,
+};
+use moraine_keys::{ColumnKey, Kind, OptionKey, SchemaKey, TableKey, TableScoped, TableStatsKey};
 use moraine_store::{MemoryStore, Read, collect};
 use proptest::prelude::*;
 
-use super::KINDS;
+use super::{KINDS, PARTS_READ_MIN};
 use crate::{Catalog, Change, SnapshotChanges};
 
 /// What one commit does to a few records of each kind.
@@ -22,8 +24,10 @@ enum Step {
     Maintain,
     /// Nothing but a snapshot.
     Idle,
-    /// Somebody reads.
+    /// Somebody reads all.
     Look,
+    /// Somebody reads a little.
+    Glance,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -34,12 +38,13 @@ fn step() -> impl Strategy<Value = Step> {
         2 => id.prop_map(Step::Remove),
         1 => Just(Step::Maintain),
         1 => Just(Step::Idle),
-        3 => Just(Step::Look),
+        2 => Just(Step::Look),
+        6 => Just(Step::Glance),
     ]
 }
 
-/// The schema, table and column of an id, named after the snapshot.
-fn records(id: u64, snapshot: u64) -> [Record; 3] {
+/// The schema, table, column and statistics of an id, named after the snapshot.
+fn records(id: u64, snapshot: u64) -> [Record; 4] {
     let name = format!("n{id}-{snapshot}");
     let schema = SchemaValue {
         schema_id: id,
@@ -65,10 +70,16 @@ fn records(id: u64, snapshot: u64) -> [Record; 3] {
         table_id: id,
         column_id: 1,
     };
+    let stats = TableStatsValue {
+        table_id: id,
+        record_count: snapshot,
+        ..TableStatsValue::default()
+    };
     [
         Record::Schema(SchemaKey { schema_id: id }, schema),
         Record::Table(TableKey { table_id: id }, table),
         Record::Column(key, column),
+        Record::TableStats(TableStatsKey { table_id: id }, stats),
     ]
 }
 
@@ -119,6 +130,19 @@ async fn commit(catalog: &Arc<Catalog>, step: Step, live: &mut std::collections:
     transaction.commit().await.unwrap();
 }
 
+/// Reads a part of a kind and a record of another, which keeps nothing by itself.
+async fn glance(catalog: &Arc<Catalog>) {
+    let transaction = catalog.begin().await.unwrap();
+    let (read, store) = (transaction.read(), catalog.store().view().unwrap());
+    let part = ColumnKey::scan_table(3);
+    let stored = collect(store.scan(part.clone()).await.unwrap()).await.unwrap();
+    assert_eq!(collect(read.scan(part).await.unwrap()).await.unwrap(), stored);
+    let key = TableStatsKey { table_id: 3 }.encode();
+    for _ in 0..2 {
+        assert_eq!(read.get(&key).await.unwrap(), store.get(&key).await.unwrap());
+    }
+}
+
 /// Reads every kind whole, a part of it, and a record that is there and one that is not.
 async fn look(catalog: &Arc<Catalog>) {
     let transaction = catalog.begin().await.unwrap();
@@ -153,49 +177,108 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_replay_gives_is_what_a_scan_gives(steps in proptest::collection::vec(step(), 1..80)) {
+    fn what_a_replay_gives_is_what_a_scan_gives(steps in proptest::collection::vec(step(), 1..120)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let (catalog, _) = lake().await;
+            let (writer, store) = lake().await;
+            let reader = Catalog::with_store(Arc::new(store));
             let mut live = std::collections::BTreeSet::new();
-            look(&catalog).await;
+            look(&reader).await;
             for step in steps {
                 match step {
-                    Step::Look => look(&catalog).await,
-                    step => commit(&catalog, step, &mut live).await,
+                    Step::Look => {
+                        look(&writer).await;
+                        look(&reader).await;
+                    }
+                    Step::Glance => {
+                        glance(&writer).await;
+                        glance(&reader).await;
+                    }
+                    step => commit(&writer, step, &mut live).await,
                 }
             }
-            look(&catalog).await;
+            look(&writer).await;
+            look(&reader).await;
         });
     }
 }
 
+/// How many records of the store a transaction reads that reads every kind whole.
+async fn reads_of_all(catalog: &Arc<Catalog>) -> u64 {
+    let transaction = catalog.begin().await.unwrap();
+    let before = catalog.store().reads();
+    for range in KINDS.iter() {
+        collect(transaction.read().scan(range.clone()).await.unwrap())
+            .await
+            .unwrap();
+    }
+    catalog.store().reads() - before
+}
+
 #[tokio::test]
 async fn definitions_that_did_not_change_are_not_read_again() {
-    let (catalog, store) = lake().await;
+    let (writer, store) = lake().await;
+    let reader = Catalog::with_store(Arc::new(store));
     let mut live = std::collections::BTreeSet::new();
     for id in 1..6 {
-        commit(&catalog, Step::Insert(id), &mut live).await;
+        commit(&writer, Step::Insert(id), &mut live).await;
     }
-    let scan_all = async || {
-        let transaction = catalog.begin().await.unwrap();
-        let before = moraine_store::Store::reads(&store);
-        for range in KINDS.iter() {
-            collect(transaction.read().scan(range.clone()).await.unwrap())
-                .await
-                .unwrap();
-        }
-        moraine_store::Store::reads(&store) - before
-    };
-    assert!(scan_all().await >= 16, "the first reads them");
-    assert_eq!(scan_all().await, 0);
-    commit(&catalog, Step::Rename(3), &mut live).await;
-    // The changelog, and the three records that it names.
-    assert_eq!(scan_all().await, 4);
-    assert_eq!(catalog.definitions().replays(), 1);
-    commit(&catalog, Step::Maintain, &mut live).await;
-    assert!(scan_all().await >= 16, "nothing tells what it changed");
-    look(&catalog).await;
+    for catalog in [&writer, &reader] {
+        assert!(reads_of_all(catalog).await >= 21, "the first reads them");
+        assert_eq!(reads_of_all(catalog).await, 0);
+    }
+    commit(&writer, Step::Rename(3), &mut live).await;
+    assert_eq!(reads_of_all(&writer).await, 0, "who writes knows what");
+    // The changelog, and the four records that it names.
+    assert_eq!(reads_of_all(&reader).await, 5);
+    assert_eq!(
+        (writer.definitions().replays(), reader.definitions().replays()),
+        (0, 1)
+    );
+    commit(&writer, Step::Maintain, &mut live).await;
+    assert_eq!(reads_of_all(&writer).await, 0);
+    assert!(reads_of_all(&reader).await >= 21, "nothing tells what it changed");
+    look(&writer).await;
+    look(&reader).await;
+}
+
+#[tokio::test]
+async fn kinds_of_which_parts_are_read_again_and_again_are_kept() {
+    let (writer, _) = lake().await;
+    let mut live = std::collections::BTreeSet::new();
+    commit(&writer, Step::Insert(3), &mut live).await;
+    for _ in 0..PARTS_READ_MIN + 1 {
+        glance(&writer).await;
+    }
+    commit(&writer, Step::Rename(3), &mut live).await;
+    let transaction = writer.begin().await.unwrap();
+    let before = writer.store().reads();
+    let columns = collect(transaction.read().scan(ColumnKey::scan_table(3)).await.unwrap());
+    assert_eq!(columns.await.unwrap().len(), 1);
+    let key = TableStatsKey { table_id: 3 }.encode();
+    assert!(transaction.read().get(&key).await.unwrap().is_some());
+    assert_eq!(writer.store().reads(), before);
+    look(&writer).await;
+}
+
+#[tokio::test]
+async fn more_changed_records_than_are_kept_apart_are_read_as_they_are() {
+    let (writer, _) = lake().await;
+    let mut live = std::collections::BTreeSet::new();
+    look(&writer).await;
+    let old = writer.begin().await.unwrap();
+    for id in 1..100 {
+        commit(&writer, Step::Insert(id), &mut live).await;
+    }
+    for id in 1..50 {
+        commit(&writer, Step::Remove(id * 2), &mut live).await;
+        commit(&writer, Step::Rename(id * 2 - 1), &mut live).await;
+    }
+    look(&writer).await;
+    let tables = collect(old.read().scan(TableKey::scan()).await.unwrap())
+        .await
+        .unwrap();
+    assert!(tables.is_empty(), "who began before sees nothing of it");
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use crate::support::{Lake, Null, and, compare, equals, row, rows_where, uuid};
 const TABLES: i64 = 40;
 const FILES: i64 = 25;
 
-/// 40 tables with 25 files each, every file with statistics of two columns; the files with odd ids have ended.
+/// 40 tables with 25 files each, every file with statistics of two columns; the files with odd ids have ended. Nothing of it is
+/// kept in memory yet.
 async fn wide_lake() -> Lake {
     let lake = Lake::new().await;
     let all = || (1..=TABLES).flat_map(|table| (0..FILES).map(move |file| (table, table * 100 + file)));
@@ -39,7 +40,7 @@ async fn wide_lake() -> Lake {
         (Relation::FileColumnStats, all().flat_map(stats).collect()),
     ])
     .await;
-    lake
+    lake.reopen()
 }
 
 /// How many rows pass, and how many records the store gave out for it.
