@@ -1,64 +1,121 @@
 //! What ended versions add to loading the newest state: all tables, their columns and their files, read once. moraine keeps what
-//! has ended elsewhere; RockLake's keys keep every version beside the live one.
+//! has ended elsewhere; RockLake's keys keep every version beside the live one. As the process is that has written them, and
+//! after a restart with all in SSTs; beside each, the same scans of bare SlateDB.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moraine_codec::encode;
 use moraine_codec::proto::{ColumnValue, DataFileValue, TableValue};
+use moraine_commit::Catalog;
 use moraine_keys::{ColumnKey, DataFileKey, History, Kind, TableKey};
 use moraine_store::{ReadExt, SlateStore, Store};
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
 
+use crate::bare;
 use crate::rocklake::RockLake;
-use crate::subjects::{millis, objects, percentile, store};
+use crate::subjects::{millis, percentile, store};
 
 const TABLES: u64 = 100;
 const COLUMNS: u64 = 5;
 const FILES: u64 = 10;
 /// Ended versions of each table, column and file.
 const ENDED: [u64; 3] = [0, 10, 100];
-const LOADS: u32 = 15;
+const LOADS: u32 = 41;
 /// Records of one batch while the lake is made.
 const BATCH_RECORDS: usize = 20_000;
 
 pub async fn run() {
     println!("\n## Loading the newest state: {TABLES} tables, {COLUMNS} columns and {FILES} files each\n");
     println!(
-        "| ended versions of each | moraine ms | ratio to none | RockLake's keys ms | ratio to none | RockLake / moraine |"
+        "| ended versions of each | state | moraine ms | ratio to none | bare scans ms | ratio to none | RockLake's keys ms | ratio to none | RockLake / moraine |"
     );
-    println!("|---|---|---|---|---|---|");
-    let mut first = None;
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let (mut lakes, mut stores) = (Vec::new(), Vec::new());
     for ended in ENDED {
-        let objects = objects(Duration::ZERO);
-        let store = store(&objects).await;
+        let objects = Arc::new(InMemory::new());
+        let store = store(&of(&objects)).await;
+        let catalog = Catalog::with_store(Arc::clone(&store) as Arc<dyn Store>);
+        catalog.create(Some("data/"), false).await.unwrap();
         fill(&store, ended).await;
-        let ours = measure(async || load(&store).await).await;
-        let theirs = measure(async || RockLake::new(&store).load().await).await;
-        let (ours_first, theirs_first) = *first.get_or_insert((ours, theirs));
-        let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
-        println!(
-            "| {ended} | {:.2} | {:.2} | {:.2} | {:.2} | {:.1} |",
-            millis(ours),
-            ratio(ours, ours_first),
-            millis(theirs),
-            ratio(theirs, theirs_first),
-            ratio(theirs, ours),
-        );
-        store.close().await.unwrap();
+        bare::rest(&of(&objects)).await;
+        lakes.push(objects);
+        stores.push(store);
+    }
+    compare(&lakes, stores, "as made").await;
+    let mut stores = Vec::new();
+    for objects in &lakes {
+        bare::settle(&of(objects)).await;
+        let store = store(&of(objects)).await;
+        bare::rest(&of(objects)).await;
+        stores.push(store);
+    }
+    compare(&lakes, stores, "settled").await;
+}
+
+fn of(objects: &Arc<InMemory>) -> Arc<dyn ObjectStore> {
+    Arc::clone(objects) as Arc<dyn ObjectStore>
+}
+
+/// What a load takes: ours, the same scans of the engine alone, and with RockLake's keys.
+#[derive(Default)]
+struct Loads([Vec<Duration>; 3]);
+
+impl Loads {
+    fn p50(&self, place: usize) -> Duration {
+        percentile(&self.0[place], 0.5)
     }
 }
 
-async fn measure(load: impl AsyncFn() -> usize) -> Duration {
-    let expected = usize::try_from(TABLES * (1 + COLUMNS + FILES)).unwrap();
-    let mut times = Vec::new();
-    for _ in 0..LOADS {
-        let started = Instant::now();
-        let loaded = load().await;
-        times.push(started.elapsed());
-        assert_eq!(loaded, expected, "both see what is live and nothing else");
+/// Loads in turns, so that whatever else the machine does befalls all.
+async fn compare(lakes: &[Arc<InMemory>], stores: Vec<Arc<SlateStore>>, state: &str) {
+    let ranges = [TableKey::scan(), ColumnKey::scan(), DataFileKey::scan()];
+    let mut engines = Vec::new();
+    for objects in lakes {
+        let copy: Arc<dyn ObjectStore> = Arc::new(objects.fork());
+        let engine = bare::open(&copy).await;
+        bare::rest(&copy).await;
+        engines.push(engine);
     }
-    times.sort();
-    percentile(&times, 0.5)
+    let mut all: Vec<Loads> = lakes.iter().map(|_| Loads::default()).collect();
+    for _ in 0..LOADS {
+        for (place, loads) in all.iter_mut().enumerate() {
+            let (store, engine) = (&stores[place], &engines[place]);
+            loads.0[0].push(measure(load(store)).await);
+            loads.0[1].push(measure(bare::scan(engine, &ranges)).await);
+            loads.0[2].push(measure(RockLake::new(store).load()).await);
+        }
+    }
+    for (engine, store) in engines.iter().zip(stores) {
+        engine.close().await.unwrap();
+        store.close().await.unwrap();
+    }
+    for times in all.iter_mut().flat_map(|loads| &mut loads.0) {
+        times.sort();
+    }
+    for (ended, loads) in ENDED.into_iter().zip(&all) {
+        print(ended, state, loads, &all[0]);
+    }
+}
+
+fn print(ended: u64, state: &str, loads: &Loads, first: &Loads) {
+    let ratio = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64();
+    print!("| {ended} | {state} ");
+    for place in 0..3 {
+        let p50 = loads.p50(place);
+        print!("| {:.2} | {:.2} ", millis(p50), ratio(p50, first.p50(place)));
+    }
+    println!("| {:.1} |", ratio(loads.p50(2), loads.p50(0)));
+}
+
+async fn measure(load: impl Future<Output = usize>) -> Duration {
+    let expected = usize::try_from(TABLES * (1 + COLUMNS + FILES)).unwrap();
+    let started = Instant::now();
+    let loaded = load.await;
+    let took = started.elapsed();
+    assert_eq!(loaded, expected, "all see what is live and nothing else");
+    took
 }
 
 async fn load(store: &Arc<SlateStore>) -> usize {
