@@ -21,6 +21,8 @@ enum What {
     Flush(Flush),
     /// What inlined rows cost: a small commit beside bare SlateDB, a million rows beside one Parquet file
     Inline,
+    /// The same statement of one relation on the direct path and through DataFusion
+    Sql,
     /// Many DuckDB processes that write one lake at once, on moraine and, if given, on PostgreSQL
     Writers(Writers),
     /// Commits: of the library, beside bare SlateDB and RockLake's keys, and of fleets of DuckDB processes, beside PostgreSQL
@@ -122,6 +124,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         Some(What::Inline) => {
             let bench = ["bench", "--workspace", "--bench", "inlined_rows"];
             steps::run("inlined rows", &mut steps::cargo(&bench))
+        }
+        Some(What::Sql) => {
+            let bench = ["bench", "--workspace", "--bench", "both_paths"];
+            steps::run("both paths of a statement", &mut steps::cargo(&bench))
         }
         Some(What::Flush(options)) => flush(options),
     }
