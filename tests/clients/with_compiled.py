@@ -42,6 +42,8 @@ def built(binary):
         raise Absent("cargo is not installed")
     target = os.environ.get("MORAINE_CLIENTS_TARGET", os.path.join(ROOT, "target", "clients-rust"))
     manifest = os.path.join(HERE, "rust", "Cargo.toml")
+    if not os.path.exists(os.path.join(target, "debug", binary)):
+        print(f"        building {binary} and what it needs (once, some minutes) ...", flush=True)
     command = ["cargo", "build", "--locked", "--quiet", "--manifest-path", manifest, "--target-dir", target]
     subprocess.run([*command, "--bin", binary], check=True, env={**os.environ, "HOME": HOME})
     return os.path.join(target, "debug", binary)
