@@ -80,6 +80,11 @@ fn config() -> SessionConfig {
     options.sql_parser.support_varchar_with_length = true;
     options.execution.time_zone = Some("+00:00".to_owned());
     options.optimizer.enable_round_robin_repartition = false;
+    // The tables take none, and a plan that has them cannot be run twice.
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     options.optimizer.repartition_joins = false;
     options.optimizer.repartition_aggregations = false;
     options.optimizer.repartition_windows = false;

@@ -23,6 +23,7 @@ mod emptiness;
 mod engine;
 mod error;
 mod functions;
+mod kept;
 mod plan;
 mod provider;
 mod pushdown;

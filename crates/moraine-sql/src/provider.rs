@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -19,7 +20,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use moraine_tables::Filter;
 use tokio::sync::mpsc;
 
-use crate::pushdown;
+use crate::kept::KeptScans;
+use crate::pushdown::{self, RunComparison};
 use crate::relations::{ScanRequest, ScanSink, SqlColumn};
 use crate::types::SqlType;
 
@@ -77,7 +79,7 @@ impl TableProvider for StoredTable {
 
     async fn scan(
         &self,
-        _state: &dyn Session,
+        state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         limit: Option<usize>,
@@ -85,16 +87,19 @@ impl TableProvider for StoredTable {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let wanted = projection.unwrap_or(&all);
         let schema = Arc::new(self.schema.project(wanted)?);
-        // The plan evaluates no condition again that was promised to be evaluated here.
-        let comparisons = filters.iter().map(|filter| {
-            pushdown::comparison(filter, &self.columns).ok_or_else(|| {
+        let mut all_of = Vec::with_capacity(filters.len());
+        let mut of_run = Vec::new();
+        for filter in filters {
+            if let Some(comparison) = pushdown::comparison(filter, &self.columns) {
+                all_of.push(comparison);
+            } else if let Some(comparison) = pushdown::run_comparison(filter, &self.columns, state)? {
+                of_run.push(comparison);
+            } else {
+                // The plan evaluates no condition again that was promised to be evaluated here.
                 let construct = format!("the condition {filter} in this form");
-                crate::error::QueryError::unsupported(construct).wrapped()
-            })
-        });
-        let filter = Filter {
-            all_of: comparisons.collect::<Result<_>>()?,
-        };
+                return Err(crate::error::QueryError::unsupported(construct).wrapped());
+            }
+        }
         let request = ScanRequest {
             handle: self.handle,
             projection: wanted
@@ -103,27 +108,35 @@ impl TableProvider for StoredTable {
                 .filter(|column| *column < self.columns.len())
                 .collect(),
             with_ctid: self.with_ctid && wanted.contains(&self.columns.len()),
-            filter,
+            filter: Filter { all_of },
             limit,
         };
-        Ok(Arc::new(RelationExec::new(request, wanted, schema)?))
+        Ok(Arc::new(RelationExec::new(request, of_run, wanted, schema)?))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         Ok(filters
             .iter()
-            .map(|filter| match pushdown::comparison(filter, &self.columns) {
-                Some(_) => TableProviderFilterPushDown::Exact,
-                None => TableProviderFilterPushDown::Unsupported,
+            .map(|filter| {
+                let known = pushdown::comparison(filter, &self.columns).is_some();
+                if known || pushdown::is_run_comparison(filter, &self.columns) {
+                    TableProviderFilterPushDown::Exact
+                } else {
+                    TableProviderFilterPushDown::Unsupported
+                }
             })
             .collect())
     }
 }
 
 /// The scan of a stored relation.
-#[derive(Debug)]
-struct RelationExec {
+#[derive(Clone, Debug)]
+pub(crate) struct RelationExec {
     request: ScanRequest,
+    /// The conditions beside those of the request, whose values each run of the plan has anew.
+    of_run: Vec<RunComparison>,
+    /// What the rows are kept under once they have been read, where the plan is run again and again.
+    kept_as: Option<Arc<str>>,
     types: Vec<SqlType>,
     /// The plan's columns, by their position in what the scan gives: values in order, the row's number last.
     order: Vec<usize>,
@@ -133,7 +146,12 @@ struct RelationExec {
 }
 
 impl RelationExec {
-    fn new(mut request: ScanRequest, wanted: &[usize], schema: SchemaRef) -> Result<Self> {
+    fn new(
+        mut request: ScanRequest,
+        of_run: Vec<RunComparison>,
+        wanted: &[usize],
+        schema: SchemaRef,
+    ) -> Result<Self> {
         // The scan gives each column once and the row's number last; the plan may want another order.
         let mut given: Vec<usize> = wanted.to_vec();
         given.sort_unstable();
@@ -162,6 +180,8 @@ impl RelationExec {
         );
         Ok(Self {
             request,
+            of_run,
+            kept_as: None,
             types,
             order,
             scanned: Arc::new(Schema::new(fields)),
@@ -169,14 +189,45 @@ impl RelationExec {
             properties: Arc::new(properties),
         })
     }
+
+    /// Whether the rows of one run may be others than those of the next.
+    pub(crate) fn depends_on_run(&self) -> bool {
+        !self.of_run.is_empty()
+    }
+
+    /// The same scan, whose rows are read once for all runs of a query.
+    pub(crate) fn kept(&self) -> Self {
+        Self {
+            kept_as: Some(format!("{:?} {:?}", self.request, self.order).into()),
+            ..self.clone()
+        }
+    }
+
+    /// The request of this run.
+    fn request(&self) -> Result<ScanRequest> {
+        let mut request = self.request.clone();
+        if self.depends_on_run() {
+            let options = RecordBatchOptions::new().with_row_count(Some(1));
+            let no_columns =
+                RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+            for comparison in &self.of_run {
+                request.filter.all_of.push(comparison.of_run(&no_columns)?);
+            }
+        }
+        Ok(request)
+    }
 }
 
 impl DisplayAs for RelationExec {
     fn fmt_as(&self, _: DisplayFormatType, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "RelationExec: relation={} projection={:?} filter={:?} limit={:?}",
-            self.request.handle, self.request.projection, self.request.filter, self.request.limit
+            "RelationExec: relation={} projection={:?} filter={:?} limit={:?} of_run={}",
+            self.request.handle,
+            self.request.projection,
+            self.request.filter,
+            self.request.limit,
+            self.of_run.len()
         )
     }
 }
@@ -217,11 +268,22 @@ impl ExecutionPlan for RelationExec {
     }
 
     fn execute(&self, _partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let door = context.session_config().get_extension::<Door>();
+        let config = context.session_config();
+        let kept = match &self.kept_as {
+            Some(name) => config.get_extension::<KeptScans>().map(|kept| kept.scan(name)),
+            None => None,
+        };
+        let schema = Arc::clone(&self.schema);
+        if let Some(batches) = kept.as_ref().and_then(|kept| kept.batches()) {
+            let batches = (0..batches.len()).filter_map(move |index| batches.get(index).cloned().map(Ok));
+            let stream = futures::stream::iter(batches);
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)));
+        }
+        let door = config.get_extension::<Door>();
         let door = door.ok_or_else(|| DataFusionError::Internal("a scan without a door".to_owned()))?;
         let (batches, incoming) = mpsc::channel(BATCHES_AHEAD);
         let task = ScanTask {
-            request: self.request.clone(),
+            request: self.request()?,
             sink: ScanSink {
                 schema: Arc::clone(&self.scanned),
                 types: self.types.clone(),
@@ -245,9 +307,9 @@ impl ExecutionPlan for RelationExec {
                 Some((batch, incoming))
             }
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            stream,
-        )))
+        Ok(match kept {
+            Some(kept) => Box::pin(RecordBatchStreamAdapter::new(schema, kept.reading(stream))),
+            None => Box::pin(RecordBatchStreamAdapter::new(schema, stream)),
+        })
     }
 }

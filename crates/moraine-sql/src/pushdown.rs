@@ -1,10 +1,17 @@
 //! Which of a plan's conditions the tables can evaluate themselves, and what they are called there.
 
-use datafusion::common::ScalarValue;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::catalog::Session;
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator};
+use datafusion::physical_expr::PhysicalExpr;
 use moraine_tables::{ColumnType, CompareOp, Comparison, Value};
 
+use crate::dependent::is_of_run;
+use crate::error::QueryError;
 use crate::relations::SqlColumn;
 use crate::types::SqlType;
 use crate::values;
@@ -140,4 +147,94 @@ fn boolean(expr: &Expr, wanted: bool, columns: &[SqlColumn]) -> Option<Compariso
 fn value(literal: &ScalarValue, column: &SqlColumn) -> Option<Value> {
     let value = values::of_scalar(literal).ok()?;
     value.has_type(column.sql_type.column_type()).then_some(value)
+}
+
+/// A comparison of a column with a value that each run of the plan has anew.
+#[derive(Clone, Debug)]
+pub(crate) struct RunComparison {
+    column: usize,
+    op: CompareOp,
+    value: Arc<dyn PhysicalExpr>,
+    sql_type: SqlType,
+}
+
+impl RunComparison {
+    /// The comparison of this run.
+    pub(crate) fn of_run(&self, no_rows: &RecordBatch) -> Result<Comparison> {
+        let value = match self.value.evaluate(no_rows)? {
+            ColumnarValue::Scalar(scalar) => scalar,
+            ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,
+        };
+        let value = values::of_scalar(&value).map_err(QueryError::wrapped)?;
+        if !value.has_type(self.sql_type.column_type()) {
+            let detail = format!(
+                "{} beside a column of {}",
+                value.type_name(),
+                self.sql_type.sql_name()
+            );
+            return Err(QueryError::Internal { detail }.wrapped());
+        }
+        Ok(Comparison::Compare {
+            column: self.column,
+            op: self.op,
+            value,
+        })
+    }
+}
+
+/// The parts of a condition that is a comparison with a value of the run: only for columns whose type has one form.
+fn parts_of_run<'a>(expr: &'a Expr, columns: &[SqlColumn]) -> Option<(usize, CompareOp, &'a Expr)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
+        return None;
+    };
+    let op = operator(*op)?;
+    let (column, op, value) = match (column(left, columns), column(right, columns)) {
+        (Some(column), None) => (column, op, right.as_ref()),
+        (None, Some(column)) => (column, flipped(op), left.as_ref()),
+        _ => return None,
+    };
+    let sql_type = columns.get(column)?.sql_type;
+    let one_form = matches!(
+        sql_type,
+        SqlType::Column(
+            ColumnType::Bool
+                | ColumnType::Int16
+                | ColumnType::Int32
+                | ColumnType::Int64
+                | ColumnType::Text
+                | ColumnType::Bytes
+                | ColumnType::Uuid
+                | ColumnType::Date
+                | ColumnType::Timestamp
+                | ColumnType::TimestampTz
+        )
+    );
+    let same_type = value.get_type(&DFSchema::empty()).ok()? == sql_type.arrow();
+    (one_form && same_type && is_of_run(value)).then_some((column, op, value))
+}
+
+/// Whether a condition is a comparison with a value that each run of the plan has anew.
+pub(crate) fn is_run_comparison(expr: &Expr, columns: &[SqlColumn]) -> bool {
+    parts_of_run(expr, columns).is_some()
+}
+
+/// The same as what is evaluated for each run.
+pub(crate) fn run_comparison(
+    expr: &Expr,
+    columns: &[SqlColumn],
+    session: &dyn Session,
+) -> Result<Option<RunComparison>> {
+    let Some((column, op, value)) = parts_of_run(expr, columns) else {
+        return Ok(None);
+    };
+    let Some(sql_type) = columns.get(column).map(|column| column.sql_type) else {
+        return Ok(None);
+    };
+    let value = session.create_physical_expr(value.clone(), &DFSchema::empty())?;
+    Ok(Some(RunComparison {
+        column,
+        op,
+        value,
+        sql_type,
+    }))
 }

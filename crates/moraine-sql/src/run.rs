@@ -13,6 +13,7 @@ use moraine_tables::Value;
 use tokio::sync::mpsc;
 
 use crate::error::{QueryError, RelationError};
+use crate::kept::KeptScans;
 use crate::plan::Plan;
 use crate::provider::{Door, ScanTask};
 use crate::relations::Relations;
@@ -53,7 +54,8 @@ impl Plan {
             .state
             .config()
             .clone()
-            .with_extension(Arc::new(Door(door)));
+            .with_extension(Arc::new(Door(door)))
+            .with_extension(Arc::new(KeptScans::new(&self.engine.runtime.memory_pool)));
         let context = TaskContext::new(
             None,
             String::new(),

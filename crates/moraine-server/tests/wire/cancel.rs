@@ -48,3 +48,18 @@ async fn a_statement_timeout_ends_the_running_statement() {
     assert_eq!(waiter.query(READ).await.state(), "57014");
     assert_eq!(waiter.run("SELECT 1").await.table(), [["1"]]);
 }
+
+#[tokio::test]
+async fn a_subquery_that_is_run_for_each_row_can_be_stopped() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    // Everything it reads is in memory, so nothing in it ever waits.
+    let endless = "SELECT count(*) FROM generate_series(1, 1000000) a(x) \
+        WHERE (SELECT count(*) FROM generate_series(1, 1000) b(y) WHERE b.y > a.x) > 5";
+    client.run("SET statement_timeout = 200").await;
+    let answer = tokio::time::timeout(Duration::from_secs(60), client.query(endless))
+        .await
+        .expect("an answer long before the end");
+    assert_eq!(answer.state(), "57014");
+    assert_eq!(client.run("SELECT 1").await.table(), [["1"]]);
+}

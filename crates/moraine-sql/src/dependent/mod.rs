@@ -3,9 +3,12 @@
 //! it may be anything. Rows that need no answer (another branch of a CASE decides) are not asked about.
 //!
 //! [`planned`] is the way in: DataFusion is asked first. `references` knows which columns of which row a subquery means,
-//! `rewrite` takes subqueries out of a plan's expressions, `node` is what stands in the plan for them, and `run` runs them.
+//! `rewrite` takes subqueries out of a plan's expressions, `node` is what stands in the plan for them, and `run` runs them:
+//! by a plan that `prepared` makes once for all rows, in which `current` is the row at hand.
 
+mod current;
 mod node;
+mod prepared;
 mod references;
 mod rewrite;
 mod run;
@@ -17,6 +20,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
+pub(crate) use current::is_of_run;
 pub(crate) use node::Planner;
 
 /// The way to run a plan.

@@ -12,8 +12,23 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Subquery};
 
-/// Values in the place of references.
-pub(super) type Values = HashMap<Column, ScalarValue>;
+use super::current::CurrentRow;
+
+/// What stands in the place of a reference.
+#[derive(Clone, Debug)]
+pub(super) enum Replacement {
+    /// A value, for good.
+    Value(ScalarValue),
+    /// The value that the row has for which the plan is run.
+    Current {
+        row: Arc<CurrentRow>,
+        index: usize,
+        in_scans: bool,
+    },
+}
+
+/// What stands in the place of references.
+pub(super) type Replacements = HashMap<Column, Replacement>;
 
 /// The subquery an expression is.
 pub(super) fn subquery(expr: &Expr) -> Option<&Subquery> {
@@ -72,8 +87,8 @@ pub(super) fn of_expression(expr: &Expr, around: &DFSchema) -> Result<BTreeSet<C
     Ok(found)
 }
 
-/// The plan with values in the place of its references.
-pub(super) fn bound(plan: LogicalPlan, values: &Values) -> Result<LogicalPlan> {
+/// The plan with something else in the place of its references.
+pub(super) fn bound(plan: LogicalPlan, values: &Replacements) -> Result<LogicalPlan> {
     if values.is_empty() {
         return Ok(plan);
     }
@@ -99,7 +114,7 @@ pub(super) fn bound(plan: LogicalPlan, values: &Values) -> Result<LogicalPlan> {
 }
 
 /// A reference on the right of a join means a row on the left, if there is such a column.
-fn of_join(join: Join, values: &Values) -> Result<LogicalPlan> {
+fn of_join(join: Join, values: &Replacements) -> Result<LogicalPlan> {
     let right = hidden_by(values, join.left.schema());
     Ok(LogicalPlan::Join(Join {
         left: Arc::new(bound(Arc::unwrap_or_clone(join.left), values)?),
@@ -108,21 +123,25 @@ fn of_join(join: Join, values: &Values) -> Result<LogicalPlan> {
     }))
 }
 
-/// The values of references that do not mean a row of this schema.
-fn hidden_by(values: &Values, schema: &DFSchema) -> Values {
+/// What stands for the references that do not mean a row of this schema.
+fn hidden_by(values: &Replacements, schema: &DFSchema) -> Replacements {
     let outer = values.iter().filter(|(column, _)| !schema.has_column(column));
     outer
         .map(|(column, value)| (column.clone(), value.clone()))
         .collect()
 }
 
-fn replaced(mut part: Expr, values: &Values, inner: &Values) -> Result<Transformed<Expr>> {
+fn replaced(mut part: Expr, values: &Replacements, inner: &Replacements) -> Result<Transformed<Expr>> {
     if let Expr::OuterReferenceColumn(field, column) = &part
         && let Some(value) = values.get(column)
     {
-        let metadata = FieldMetadata::new_from_field(field);
-        let literal = Expr::Literal(value.clone(), (!metadata.is_empty()).then_some(metadata));
-        return Ok(Transformed::yes(literal));
+        return Ok(Transformed::yes(match value {
+            Replacement::Value(value) => {
+                let metadata = FieldMetadata::new_from_field(field);
+                Expr::Literal(value.clone(), (!metadata.is_empty()).then_some(metadata))
+            }
+            Replacement::Current { row, index, in_scans } => row.expression(*index, field, *in_scans),
+        }));
     }
     let Some(subquery) = subquery_mut(&mut part) else {
         return Ok(Transformed::no(part));

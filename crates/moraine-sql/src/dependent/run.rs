@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Schema, SchemaRef};
@@ -13,7 +14,7 @@ use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -24,11 +25,18 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, stream};
 
 use super::node::Wanted;
-use super::{planned, references};
+use super::prepared::Prepared;
 use crate::error::QueryError;
+use crate::kept::KeptScans;
 
-/// Rows of the input that are answered at once. Each may have many rows of a subquery beside it.
+/// Rows of the input that are answered at once.
 const ROWS_AT_ONCE: usize = 256;
+/// Rows of a subquery beside rows of the input that make a batch; more only where a single row has more.
+const GIVEN_ROWS_MAX: usize = 8192;
+/// Bytes of answers that are remembered.
+const KNOWN_BYTES_MAX: usize = 64 << 20;
+/// How long subqueries are run without a pause.
+const BETWEEN_RESTS: Duration = Duration::from_millis(5);
 
 /// A subquery, and what it needs to know of a row.
 #[derive(Debug)]
@@ -154,32 +162,27 @@ impl ExecutionPlan for DependentExec {
         let consumer = MemoryConsumer::new("answers of subqueries");
         let running = Running {
             questions: Arc::clone(&self.questions),
+            prepared: self.questions.iter().map(|_| None).collect(),
             known: self.questions.iter().map(|_| HashMap::new()).collect(),
             memory: consumer.register(context.memory_pool()),
             state: Arc::clone(&self.state),
             schema: Arc::clone(&self.schema),
             context: Arc::clone(&context),
+            rested: Instant::now(),
         };
-        let portions = self
-            .input
-            .execute(partition, context)?
-            .flat_map(|batch| match batch {
-                Ok(batch) => {
-                    let starts = (0..batch.num_rows()).step_by(ROWS_AT_ONCE);
-                    let portions = starts.map(|start| {
-                        let rows = ROWS_AT_ONCE.min(batch.num_rows() - start);
-                        Ok(batch.slice(start, rows))
-                    });
-                    stream::iter(portions.collect::<Vec<Result<RecordBatch>>>())
+        let input = self.input.execute(partition, context)?;
+        let portions = (input, RecordBatch::new_empty(self.input.schema()), running);
+        let answered = stream::try_unfold(portions, |(mut input, mut left, mut running)| async move {
+            while left.num_rows() == 0 {
+                match input.next().await {
+                    Some(batch) => left = batch?,
+                    None => return Ok::<_, DataFusionError>(None),
                 }
-                Err(error) => stream::iter(vec![Err(error)]),
-            });
-        let answered = stream::try_unfold((portions, running), |(mut portions, mut running)| async move {
-            let Some(portion) = portions.next().await else {
-                return Ok::<_, DataFusionError>(None);
-            };
-            let answered = running.answered(portion?).await?;
-            Ok(Some((answered, (portions, running))))
+            }
+            let portion = left.slice(0, ROWS_AT_ONCE.min(left.num_rows()));
+            let (rows, answered) = running.answered(portion).await?;
+            let left = left.slice(rows, left.num_rows() - rows);
+            Ok(Some((answered, (input, left, running))))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             Arc::clone(&self.schema),
@@ -202,33 +205,50 @@ impl Answer {
             Self::Rows(rows) => rows.get_array_memory_size(),
         }
     }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Value(_) => 1,
+            Self::Rows(rows) => rows.num_rows(),
+        }
+    }
 }
 
 struct Running {
     questions: Arc<Vec<Question>>,
+    /// For each question how it is run, once that is known.
+    prepared: Vec<Option<Prepared>>,
     /// For each question the answers so far, by the values that it refers to.
-    known: Vec<HashMap<Vec<ScalarValue>, Answer>>,
+    known: Vec<HashMap<Arc<[ScalarValue]>, Answer>>,
+    /// What `known` takes.
     memory: MemoryReservation,
     state: Arc<SessionState>,
     schema: SchemaRef,
     context: Arc<TaskContext>,
+    /// When others last had their turn.
+    rested: Instant,
 }
 
 impl Running {
-    async fn answered(&mut self, portion: RecordBatch) -> Result<RecordBatch> {
+    /// The first rows of a portion with their answers, and how many they are.
+    async fn answered(&mut self, portion: RecordBatch) -> Result<(usize, RecordBatch)> {
         let mut columns = portion.columns().to_vec();
         let questions = Arc::clone(&self.questions);
         for (index, question) in questions.iter().enumerate() {
             let answers = self.answers(index, question, &portion).await?;
             if let Wanted::Rows { keep } = question.wanted {
-                return beside(&portion, &answers, question, keep, &self.schema);
+                let portion = portion.slice(0, answers.len());
+                let beside = beside(&portion, &answers, question, keep, &self.schema)?;
+                return Ok((answers.len(), beside));
             }
             columns.push(column(&answers, question)?);
         }
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        let answered = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        Ok((portion.num_rows(), answered))
     }
 
-    /// The answer for each row; `None` where nothing is asked.
+    /// The answer for each row; `None` where nothing is asked. Of rows that have many rows beside them only the first
+    /// are answered.
     async fn answers(
         &mut self,
         index: usize,
@@ -247,54 +267,72 @@ impl Running {
             .map(|expr| expr.evaluate(portion)?.into_array(rows));
         let values: Vec<ArrayRef> = values.collect::<Result<_>>()?;
         let mut answers = Vec::with_capacity(rows);
+        let mut given = 0;
         for row in 0..rows {
             if asked.is_some_and(|asked: &BooleanArray| asked.is_null(row) || !asked.value(row)) {
                 answers.push(None);
                 continue;
             }
             let key = values.iter().map(|array| ScalarValue::try_from_array(array, row));
-            let key = key.collect::<Result<Vec<_>>>()?;
-            let known = self.known.get(index).and_then(|known| known.get(&key)).cloned();
-            if let Some(known) = known {
-                answers.push(Some(known));
-                continue;
-            }
-            let answer = self.run(question, &key).await?;
-            let size = answer.size() + key.iter().map(ScalarValue::size).sum::<usize>();
-            self.memory.try_grow(size)?;
-            if let Some(known) = self.known.get_mut(index) {
-                known.insert(key, answer.clone());
-            }
+            let key: Arc<[ScalarValue]> = key.collect::<Result<Vec<_>>>()?.into();
+            let answer = self.answer(index, question, key).await?;
+            given += answer.rows();
             answers.push(Some(answer));
+            if given >= GIVEN_ROWS_MAX && matches!(question.wanted, Wanted::Rows { .. }) {
+                break;
+            }
         }
         Ok(answers)
     }
 
-    async fn run(&self, question: &Question, key: &[ScalarValue]) -> Result<Answer> {
-        let values: references::Values = question
-            .references
-            .iter()
-            .cloned()
-            .zip(key.iter().cloned())
-            .collect();
-        let mut plan = references::bound(question.plan.as_ref().clone(), &values)?;
-        let rows_wanted = match question.wanted {
-            Wanted::Existence => Some(1),
-            // One more than there may be.
-            Wanted::Value => Some(2),
-            Wanted::Elements | Wanted::Rows { .. } => None,
-        };
-        if rows_wanted.is_some() {
-            plan = LogicalPlanBuilder::from(plan).limit(0, rows_wanted)?.build()?;
+    async fn answer(&mut self, index: usize, question: &Question, key: Arc<[ScalarValue]>) -> Result<Answer> {
+        let known = self.known.get(index).and_then(|known| known.get(&key)).cloned();
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let physical = planned(&self.state, &plan).await?;
+        // A plan over rows in memory never waits by itself; who wants to cancel it must get a turn.
+        if self.rested.elapsed() > BETWEEN_RESTS {
+            tokio::task::yield_now().await;
+            self.rested = Instant::now();
+        }
+        let answer = self.run(index, question, Arc::clone(&key)).await?;
+        let size = answer.size() + key.iter().map(ScalarValue::size).sum::<usize>();
+        if size > KNOWN_BYTES_MAX / 2 {
+            return Ok(answer);
+        }
+        if self.memory.size() + size > KNOWN_BYTES_MAX || self.memory.try_grow(size).is_err() {
+            self.known.iter_mut().for_each(HashMap::clear);
+            self.memory.free();
+            self.memory.try_grow(size)?;
+        }
+        if let Some(known) = self.known.get_mut(index) {
+            known.insert(key, answer.clone());
+        }
+        Ok(answer)
+    }
+
+    async fn run(&mut self, index: usize, question: &Question, key: Arc<[ScalarValue]>) -> Result<Answer> {
+        let started = Instant::now();
+        let known = self.prepared.get_mut(index).and_then(Option::take);
+        let mut prepared = match known {
+            Some(prepared) => prepared,
+            None => Prepared::of(question, &self.state).await,
+        };
+        let physical = prepared.plan(question, &self.state, key).await?;
         let mut stream = execute_stream(physical, Arc::clone(&self.context))?;
         let mut batches = Vec::new();
+        let held = self.memory.new_empty();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             if batch.num_rows() > 0 {
+                held.try_grow(batch.get_array_memory_size())?;
                 batches.push(batch);
             }
+        }
+        let kept = self.context.session_config().get_extension::<KeptScans>();
+        prepared.ran(started, !kept.is_some_and(|kept| kept.is_full()));
+        if let Some(slot) = self.prepared.get_mut(index) {
+            *slot = Some(prepared);
         }
         answer(question, &batches)
     }

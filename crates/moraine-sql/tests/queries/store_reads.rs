@@ -129,3 +129,17 @@ async fn a_subquery_that_is_run_for_each_row_is_confined_by_the_row() {
     assert_eq!(rows, 2);
     assert!(reads < 150, "{reads} records were read");
 }
+
+#[tokio::test]
+async fn what_no_row_confines_is_read_once_for_all_of_them() {
+    let lake = wide_lake().await;
+    let (rows, reads) = counted(
+        &lake,
+        "SELECT d.data_file_id, (SELECT count(*) FROM ducklake_data_file f WHERE f.file_size_bytes + 0 < d.file_size_bytes), \
+         EXISTS (SELECT 1 FROM ducklake_data_file f JOIN ducklake_table t USING (table_id) WHERE t.table_id + f.data_file_id < d.data_file_id) \
+         FROM ducklake_data_file d WHERE d.table_id < 5",
+    )
+    .await;
+    assert_eq!(rows, 100);
+    assert!((2000..2700).contains(&reads), "{reads} records were read");
+}
