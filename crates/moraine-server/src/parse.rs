@@ -2,8 +2,6 @@
 //! before any of it runs, as Postgres does, so a syntax error leaves nothing half done.
 
 use sqlparser::ast::Statement;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 use crate::errors::{SqlError, state};
 use crate::insert_values::{self, InsertValues};
@@ -64,10 +62,7 @@ fn statement(text: &str) -> Result<Parsed, SqlError> {
     }
     let with_all = if keyword("copy") { quote_all(text)? } else { None };
     let text = with_all.as_deref().unwrap_or(text);
-    let parsed = Parser::new(&PostgreSqlDialect {})
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_statements())
-        .map_err(|error| unread(text, &error))?;
+    let parsed = moraine_sql::parse_statements(text).map_err(|error| unread(text, &error))?;
     let mut parsed = parsed.into_iter();
     match (parsed.next(), parsed.next()) {
         (Some(statement), None) => Ok(Parsed::Sql(Box::new(statement))),

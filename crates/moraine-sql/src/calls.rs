@@ -9,11 +9,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use moraine_tables::ColumnType;
 
 use crate::error::QueryError;
-use crate::functions;
+use crate::functions::{self, Exponential};
 use crate::types::SqlType;
-
-/// Functions that are exact for exact numbers in Postgres and not here.
-const INEXACT: &[&str] = &["exp", "ln", "log", "log10", "power", "sqrt"];
 
 /// A call with Postgres's meaning.
 pub(crate) fn call(function: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -51,6 +48,14 @@ pub(crate) fn call(function: ScalarFunction, schema: &DFSchema) -> Result<Transf
             }
             Ok(Transformed::yes(Expr::ScalarFunction(function)))
         }
+        ("overlaps", [from, until, other_from, other_until]) => {
+            let mut function = function;
+            function.args = periods(
+                std::mem::take(&mut function.args),
+                &[(from, until), (other_from, other_until)],
+            );
+            Ok(Transformed::yes(Expr::ScalarFunction(function)))
+        }
         ("round", [float]) if float.is_floating() => {
             Ok(Transformed::yes(functions::round_even().call(function.args)))
         }
@@ -63,11 +68,76 @@ pub(crate) fn call(function: ScalarFunction, schema: &DFSchema) -> Result<Transf
             let rounded = Expr::ScalarFunction(function);
             Ok(Transformed::yes(cast(rounded, DataType::Decimal128(38, scale))))
         }
-        (inexact, types) if INEXACT.contains(&inexact) && types.iter().any(is_decimal) => {
-            let construct = format!("{inexact} of numeric (of double precision it is)");
-            Err(QueryError::unsupported(construct).wrapped())
+        (name, types) if let Some(exact) = exponential(name, &function.args, types) => {
+            Ok(Transformed::yes(functions::exact(exact).call(function.args)))
         }
         _ => Ok(Transformed::no(Expr::ScalarFunction(function))),
+    }
+}
+
+/// Periods whose ends are moments: the second end may be how long one is.
+fn periods(args: Vec<Expr>, types: &[(&DataType, &DataType)]) -> Vec<Expr> {
+    let instant = |data_type: &DataType| matches!(data_type, DataType::Timestamp(..) | DataType::Date32);
+    let zoned = types.iter().flat_map(|(from, until)| [from, until]);
+    let zoned = zoned
+        .into_iter()
+        .any(|data_type| matches!(data_type, DataType::Timestamp(_, Some(_))));
+    let common = if zoned {
+        SqlType::Column(ColumnType::TimestampTz).arrow()
+    } else {
+        SqlType::Column(ColumnType::Timestamp).arrow()
+    };
+    let as_common = |expr: Expr, data_type: &DataType| {
+        if instant(data_type) && *data_type != common {
+            cast(expr, common.clone())
+        } else {
+            expr
+        }
+    };
+    let mut ends = args.into_iter();
+    let mut periods = Vec::with_capacity(types.len() * 2);
+    for (from_type, until_type) in types {
+        let (Some(from), Some(until)) = (ends.next(), ends.next()) else {
+            break;
+        };
+        let from = as_common(from, from_type);
+        let until = if matches!(until_type, DataType::Interval(_)) {
+            from.clone() + until
+        } else {
+            as_common(until, until_type)
+        };
+        periods.extend([from, until]);
+    }
+    periods
+}
+
+/// The function that is exact for exact numbers; of others it is one of doubles.
+fn exponential(name: &str, arguments: &[Expr], types: &[DataType]) -> Option<Exponential> {
+    if !types.iter().any(is_decimal) || types.iter().any(DataType::is_floating) {
+        return None;
+    }
+    Some(match name {
+        "sqrt" => Exponential::SquareRoot,
+        "exp" => Exponential::PowerOfE,
+        "ln" => Exponential::NaturalLogarithm,
+        "log" | "log10" if arguments.len() == 1 => Exponential::DecimalLogarithm,
+        "log" => Exponential::Logarithm,
+        "power" | "pow" => Exponential::Power {
+            whole: is_whole(arguments.last()?, types.last()?),
+        },
+        _ => return None,
+    })
+}
+
+/// Whether a number has no digits after its point.
+fn is_whole(number: &Expr, data_type: &DataType) -> bool {
+    match (number, data_type) {
+        (Expr::Literal(ScalarValue::Decimal128(Some(unscaled), _, scale), _), _) => u32::try_from(*scale)
+            .ok()
+            .and_then(|scale| 10_i128.checked_pow(scale))
+            .is_some_and(|one| unscaled % one == 0),
+        (_, DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) => *scale == 0,
+        (_, other) => other.is_integer(),
     }
 }
 
@@ -99,6 +169,13 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
 /// An operator with Postgres's meaning.
 pub(crate) fn operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (left, right) = (binary.left.get_type(schema)?, binary.right.get_type(schema)?);
+    if matches!(
+        binary.op,
+        Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+    ) {
+        ordered(&binary.left, schema)?;
+        ordered(&binary.right, schema)?;
+    }
     if let Some(function) = functions::checked(binary.op, &left, &right) {
         return Ok(Transformed::yes(function.call(vec![*binary.left, *binary.right])));
     }
@@ -127,8 +204,10 @@ pub(crate) fn operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Transfor
         Operator::StringConcat if is_text(&left) && written_otherwise(&right) => {
             (*a, functions::text_of().call(vec![*b]))
         }
-        Operator::BitwiseXor if is_decimal(&left) || is_decimal(&right) => {
-            return Err(QueryError::unsupported("^ of numeric (of double precision it is)").wrapped());
+        Operator::BitwiseXor
+            if let Some(exact) = exponential("power", &[(*b).clone()], &[left.clone(), right.clone()]) =>
+        {
+            return Ok(Transformed::yes(functions::exact(exact).call(vec![*a, *b])));
         }
         _ => {
             return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr {
@@ -165,8 +244,16 @@ fn compares(op: Operator) -> bool {
         )
 }
 
+/// Refuses what has no order.
+fn ordered(expr: &Expr, schema: &DFSchema) -> Result<()> {
+    let (_, field) = expr.to_field(schema)?;
+    let sql_type = SqlType::of_field(&field).unwrap_or(SqlType::Column(ColumnType::Text));
+    functions::refuse_order(sql_type).map_err(QueryError::wrapped)
+}
+
 /// What rows are sorted by: intervals by how long they are.
 pub(crate) fn sorted_by(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    ordered(&expr, schema)?;
     if matches!(expr.get_type(schema)?, DataType::Interval(_)) {
         return Ok(functions::interval_length().call(vec![expr]));
     }

@@ -23,6 +23,7 @@ use crate::dialect::{is_unknown, typed_literal};
 use crate::emptiness;
 use crate::error::QueryError;
 use crate::functions::{self, SessionFacts};
+use crate::ties;
 use crate::types::{SqlType, TRIMMED_NUMERIC};
 use crate::values;
 
@@ -31,8 +32,8 @@ const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
 
 /// Gives a plan's expressions Postgres's meaning.
 pub(crate) fn apply(plan: LogicalPlan, facts: &Arc<SessionFacts>) -> Result<LogicalPlan> {
-    let transformed =
-        narrow(emptiness::without_empty_tables(plan)?)?.transform_up_with_subqueries(|node| {
+    let transformed = narrow(emptiness::without_empty_tables(ties::with_ties(plan)?)?)?
+        .transform_up_with_subqueries(|node| {
             let mut schema = merge_schema(&node.inputs());
             if let LogicalPlan::TableScan(scan) = &node {
                 let source =

@@ -11,6 +11,7 @@ use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
 };
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use moraine_tables::ColumnType;
 use sqlparser::ast::{
@@ -24,8 +25,32 @@ use crate::values;
 
 /// The schema of operators over whole arrays, which no query can write.
 pub(crate) const QUANTIFIED: &str = "\u{1}quantified";
-/// The operator in it that makes one value of the columns of the table that its left side names.
-pub(crate) const ROW_OF: &str = "row_of";
+/// The operators in it that make one value of the columns of the table that its left side names.
+pub(crate) const OF_TABLE: &[(&str, OfTable)] = &[
+    ("row_of", OfTable::Json),
+    ("row_or_null_of", OfTable::JsonOrNull),
+    ("record_of", OfTable::Record),
+    ("record_or_null_of", OfTable::RecordOrNull),
+    ("nothing_of", OfTable::Nothing),
+    ("everything_of", OfTable::Everything),
+];
+
+/// What is made of the columns of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfTable {
+    /// The row as JSON.
+    Json,
+    /// The same of a table whose row a join may lack: NULL without a row.
+    JsonOrNull,
+    /// The row as a value.
+    Record,
+    /// The same of a table whose row a join may lack.
+    RecordOrNull,
+    /// Whether all columns are NULL.
+    Nothing,
+    /// Whether no column is NULL.
+    Everything,
+}
 
 /// Types by the names Postgres gives them.
 #[derive(Debug)]
@@ -208,10 +233,10 @@ impl ExprPlanner for UnknownOperands {
         if let BinaryOperator::PGCustomBinaryOperator(parts) = &expr.op
             && let [schema_name, function] = parts.as_slice()
             && schema_name == QUANTIFIED
-            && function == ROW_OF
+            && let Some((_, wanted)) = OF_TABLE.iter().find(|(name, _)| name == function)
             && let Expr::Literal(ScalarValue::Utf8(Some(name)), _) = &expr.left
         {
-            return Ok(PlannerResult::Planned(row_of(name, schema)?));
+            return Ok(PlannerResult::Planned(of_table(name, *wanted, schema)?));
         }
         if let BinaryOperator::PGCustomBinaryOperator(parts) = &expr.op
             && let [schema_name, function] = parts.as_slice()
@@ -277,26 +302,50 @@ impl UnknownOperands {
     }
 }
 
-/// The column of a name, or else the row of the table that has it, as JSON.
-fn row_of(name: &str, schema: &DFSchema) -> Result<Expr> {
+/// The column of a name, or else what is wanted of the table that has it.
+fn of_table(name: &str, wanted: OfTable, schema: &DFSchema) -> Result<Expr> {
     if let Ok((qualifier, field)) = schema.qualified_field_with_unqualified_name(name) {
-        return Ok(Expr::Column(Column::from((qualifier, field))));
+        let column = Expr::Column(Column::from((qualifier, field)));
+        return Ok(match wanted {
+            OfTable::Nothing => column.is_null(),
+            OfTable::Everything => column.is_not_null(),
+            _ => column,
+        });
     }
-    let of_table = schema.iter().filter_map(|(qualifier, field)| match qualifier {
+    let columns = schema.iter().filter_map(|(qualifier, field)| match qualifier {
         Some(table) if table.table() == name => {
-            let column = Expr::Column(Column::from((qualifier, field)));
-            Some([lit(crate::rewrite::names::shown(field.name())), column])
+            let shown = crate::rewrite::names::shown(field.name());
+            Some((shown, Expr::Column(Column::from((qualifier, field)))))
         }
         _ => None,
     });
-    let parts: Vec<Expr> = of_table.flatten().collect();
-    if parts.is_empty() {
+    let columns: Vec<(&str, Expr)> = columns.collect();
+    if columns.is_empty() {
         return Err(QueryError::UndefinedColumn {
             name: name.to_owned(),
         }
         .wrapped());
     }
-    Ok(functions::json_row().call(parts))
+    let nothing = || conjunction(columns.iter().map(|(_, column)| column.clone().is_null()));
+    let everything = || conjunction(columns.iter().map(|(_, column)| column.clone().is_not_null()));
+    let record = |may_lack: bool| {
+        let values = columns.iter().map(|(_, column)| column.clone());
+        functions::record(may_lack).call(values.collect())
+    };
+    let json = |may_lack: bool| {
+        let pairs = columns
+            .iter()
+            .flat_map(|(name, column)| [lit(*name), column.clone()]);
+        functions::json_row(may_lack).call(pairs.collect())
+    };
+    match wanted {
+        OfTable::Json => Ok(json(false)),
+        OfTable::JsonOrNull => Ok(json(true)),
+        OfTable::Record => Ok(record(false)),
+        OfTable::RecordOrNull => Ok(record(true)),
+        OfTable::Nothing => Ok(nothing().unwrap_or_else(|| lit(true))),
+        OfTable::Everything => Ok(everything().unwrap_or_else(|| lit(true))),
+    }
 }
 
 /// An interval times or over a number.
@@ -384,6 +433,9 @@ pub(crate) fn typed_literal(expr: Expr, field: &FieldRef) -> Result<Expr> {
     let Ok(sql_type) = SqlType::of_field(field) else {
         return Ok(expr);
     };
+    if matches!(sql_type, SqlType::Character(_)) {
+        return Ok(lit(text.trim_end_matches(' ')));
+    }
     let is_array = matches!(sql_type, SqlType::Array(_) | SqlType::Vector(_));
     if matches!(sql_type.column_type(), ColumnType::Text) && !is_array {
         return Ok(expr);

@@ -167,6 +167,9 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if let Some(character) = functions::character(name) {
+            return Some(character);
+        }
         let own = self.session.get(name).or_else(|| self.engine.functions.get(name));
         if own.is_some() || functions::is_otherwise(name) {
             return own.cloned();

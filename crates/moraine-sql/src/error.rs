@@ -38,6 +38,18 @@ pub enum InputError {
         /// What is wrong with it.
         detail: String,
     },
+    /// A number that has no logarithm (2201E).
+    #[error("{detail}")]
+    Logarithm {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A power or a root that is no real number (2201F).
+    #[error("{detail}")]
+    Power {
+        /// What is wrong with it.
+        detail: String,
+    },
     /// A relation that a `regclass` names and that does not exist (42P01).
     #[error("relation \"{name}\" does not exist")]
     Relation {

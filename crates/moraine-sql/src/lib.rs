@@ -12,7 +12,9 @@
 //!
 //! What it does not do as Postgres does: `FOR UPDATE` is accepted and locks nothing, because transactions read at a pinned view
 //! and conflicts are found at commit. Text compares by its bytes, as under collation C, and its case is that of Unicode. Exact
-//! numbers of one column show as many digits after the point as any of them may have, and a quotient may show four zeros fewer.
+//! numbers of one column show as many digits after the point as any of them may have, and a quotient may show four zeros fewer;
+//! a root or a power shows about sixteen digits, whatever its operands have. A whole row compares and leaves as its text, has no
+//! order, and no binary form.
 
 mod calls;
 mod catalog;
@@ -31,7 +33,10 @@ mod quotient;
 mod relations;
 mod rewrite;
 mod run;
+mod significance;
+mod syntax;
 pub mod text;
+mod ties;
 mod types;
 mod values;
 
@@ -43,6 +48,7 @@ pub use plan::Plan;
 pub use relations::{RelationName, Relations, Resolved, ScanRequest, ScanSink, ScannedRow, SqlColumn};
 pub use rewrite::{names_objects, relation_names};
 pub use run::Rows;
+pub use syntax::parse_statements;
 pub use types::{Element, SqlType};
 
 /// Bits of a row's number that are the item of a `tid`; the others are the page.

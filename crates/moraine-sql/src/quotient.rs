@@ -12,7 +12,8 @@ const SIGNIFICANT_DIGITS_MIN: i32 = 16;
 /// Decimal digits of one of Postgres's digits. Source: PostgreSQL, `numeric.c` (`DEC_DIGITS`).
 const DIGITS_OF_ONE: i32 = 4;
 
-fn ten_to(exponent: u32) -> Option<i256> {
+/// A power of ten; `None` for one that cannot be held.
+pub(crate) fn ten_to(exponent: u32) -> Option<i256> {
     let mut power = i256::ONE;
     for _ in 0..exponent {
         power = power.checked_mul(i256::from_i128(10))?;
@@ -20,7 +21,8 @@ fn ten_to(exponent: u32) -> Option<i256> {
     Some(power)
 }
 
-fn too_large() -> QueryError {
+/// The error of a number with too many digits.
+pub(crate) fn too_large() -> QueryError {
     QueryError::OutOfRange {
         detail: "value overflows numeric format".to_owned(),
     }
@@ -42,7 +44,7 @@ pub(crate) fn scaled(unscaled: i256, scale: i8) -> Result<i256, QueryError> {
 }
 
 /// A quotient rounded half away from zero.
-fn rounded(dividend: i256, divisor: i256) -> Option<i256> {
+pub(crate) fn rounded(dividend: i256, divisor: i256) -> Option<i256> {
     let quotient = dividend.checked_div(divisor)?;
     let rest = dividend.checked_rem(divisor)?;
     let twice = rest.wrapping_abs().checked_mul(i256::from_i128(2))?;

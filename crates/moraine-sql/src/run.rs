@@ -17,6 +17,7 @@ use crate::kept::KeptScans;
 use crate::plan::Plan;
 use crate::provider::{Door, ScanTask};
 use crate::relations::Relations;
+use crate::types::SqlType;
 use crate::values;
 
 /// The rows of a running query. Dropping them stops it.
@@ -25,6 +26,7 @@ pub struct Rows<'a> {
     output: SendableRecordBatchStream,
     asked: mpsc::UnboundedReceiver<ScanTask>,
     scans: FuturesUnordered<BoxFuture<'a, Result<(), RelationError>>>,
+    types: Vec<SqlType>,
 }
 
 impl std::fmt::Debug for Rows<'_> {
@@ -72,6 +74,7 @@ impl Plan {
             output,
             asked,
             scans: FuturesUnordered::new(),
+            types: self.columns().iter().map(|column| column.sql_type).collect(),
         })
     }
 }
@@ -95,7 +98,7 @@ impl Rows<'_> {
                     let Some(batch) = batch else {
                         return Ok(None);
                     };
-                    let rows = values::rows(&batch?)?;
+                    let rows = values::rows(&batch?, &self.types)?;
                     if !rows.is_empty() {
                         return Ok(Some(rows));
                     }

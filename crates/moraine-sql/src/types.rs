@@ -7,9 +7,12 @@ use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use moraine_tables::ColumnType;
 
 use crate::error::QueryError;
+use crate::significance::Origin;
 
 /// The metadata key under which a field says which Postgres type it has beyond its Arrow type.
 const TYPE_KEY: &str = "moraine.type";
+/// The metadata key of the length of a `character`.
+const LENGTH_KEY: &str = "moraine.length";
 /// The time zone of all instants.
 pub(crate) const UTC: &str = "+00:00";
 /// Bytes of a `timetz` in an Arrow array.
@@ -50,6 +53,11 @@ pub enum SqlType {
     Json,
     /// `jsonb`. Its values are `Text`.
     Jsonb,
+    /// `character` of a length: text whose blanks at the end do not count. Its values are `Text`, filled up with blanks
+    /// where they leave a query.
+    Character(u32),
+    /// A row as a value. Its values are `Text` in Postgres's form of a row.
+    Record,
     /// An array; its values are `Text` in Postgres's array form.
     Array(Element),
     /// `int2vector` or `oidvector`, the arrays of the system catalogs that are written with spaces. Values as of an array.
@@ -114,9 +122,14 @@ impl SqlType {
                 precision: 38,
                 scale: NUMERIC_SCALE,
             },
-            Self::Name | Self::Char | Self::Json | Self::Jsonb | Self::Array(_) | Self::Vector(_) => {
-                ColumnType::Text
-            }
+            Self::Name
+            | Self::Char
+            | Self::Json
+            | Self::Jsonb
+            | Self::Character(_)
+            | Self::Record
+            | Self::Array(_)
+            | Self::Vector(_) => ColumnType::Text,
         }
     }
 
@@ -143,6 +156,8 @@ impl SqlType {
             Self::Tid => "tid",
             Self::Json => "json",
             Self::Jsonb => "jsonb",
+            Self::Character(_) => "character",
+            Self::Record => "record",
             Self::Vector(Element::Oid) => "oidvector",
             Self::Vector(_) => "int2vector",
             Self::Column(_) | Self::Numeric | Self::Array(_) => return None,
@@ -154,7 +169,9 @@ impl SqlType {
         match self {
             Self::Column(column_type) => of_column(column_type),
             Self::Oid | Self::RegClass | Self::RegType | Self::RegProc => DataType::UInt32,
-            Self::Name | Self::Char | Self::Json | Self::Jsonb => DataType::Utf8,
+            Self::Name | Self::Char | Self::Json | Self::Jsonb | Self::Character(_) | Self::Record => {
+                DataType::Utf8
+            }
             Self::Tid => DataType::UInt64,
             Self::Numeric => DataType::Decimal256(NUMERIC_PRECISION, NUMERIC_SCALE),
             Self::Array(element) | Self::Vector(element) => DataType::new_list(element.arrow(), true),
@@ -164,10 +181,14 @@ impl SqlType {
     /// The field of a column of this type.
     pub(crate) fn field(self, name: &str, nullable: bool) -> Field {
         let field = Field::new(name, self.arrow(), nullable);
-        match self.tag() {
-            Some(tag) => field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), tag.to_owned())])),
-            None => field,
+        let Some(tag) = self.tag() else {
+            return field;
+        };
+        let mut metadata = HashMap::from([(TYPE_KEY.to_owned(), tag.to_owned())]);
+        if let Self::Character(length) = self {
+            metadata.insert(LENGTH_KEY.to_owned(), length.to_string());
         }
+        field.with_metadata(metadata)
     }
 
     /// The type of a field.
@@ -186,6 +207,11 @@ impl SqlType {
             (Some("tid"), DataType::UInt64) => Self::Tid,
             (Some("json"), DataType::Utf8) => Self::Json,
             (Some("jsonb"), DataType::Utf8) => Self::Jsonb,
+            (Some("character"), DataType::Utf8) => {
+                let length = field.metadata().get(LENGTH_KEY);
+                Self::Character(length.and_then(|length| length.parse().ok()).unwrap_or(1))
+            }
+            (Some("record"), DataType::Utf8) => Self::Record,
             (Some("int2vector"), DataType::List(_)) => Self::Vector(Element::Column(ColumnType::Int16)),
             (Some("oidvector"), DataType::List(_)) => Self::Vector(Element::Oid),
             (_, data_type) => Self::of_arrow(data_type)?,
@@ -212,6 +238,9 @@ impl SqlType {
                 scale: *scale,
             },
             DataType::Decimal256(_, NUMERIC_SCALE | TRIMMED_SCALE) => return Ok(Self::Numeric),
+            DataType::Decimal256(_, scale) if Origin::of_scale(*scale).is_some() => {
+                return Ok(Self::Numeric);
+            }
             DataType::Decimal256(_, scale) => ColumnType::Numeric {
                 precision: 38,
                 scale: *scale,

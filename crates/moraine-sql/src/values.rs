@@ -19,6 +19,7 @@ use moraine_tables::{ColumnType, Value};
 use crate::error::{InputError, QueryError};
 use crate::quotient;
 use crate::relations::ScannedRow;
+use crate::significance::{self, Origin};
 use crate::types::{
     Element, NUMERIC_PRECISION, NUMERIC_SCALE, SqlType, TIME_TZ_BYTES, TRIMMED_SCALE, UTC, UUID_BYTES,
 };
@@ -94,7 +95,12 @@ pub(crate) fn array(values: &[Value], sql_type: SqlType) -> Result<ArrayRef, Que
                 collect!(values, sql_type, UInt64Array, Value::Int64(value) => number(*value)),
             ));
         }
-        SqlType::Name | SqlType::Char | SqlType::Json | SqlType::Jsonb => ColumnType::Text,
+        SqlType::Name
+        | SqlType::Char
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Character(_)
+        | SqlType::Record => ColumnType::Text,
         SqlType::Array(element) | SqlType::Vector(element) => return lists(values, element),
         SqlType::Numeric => return wide_decimals(values),
     };
@@ -318,17 +324,24 @@ pub(crate) fn scalar(value: &Value, sql_type: SqlType) -> Result<ScalarValue, Qu
     Ok(ScalarValue::try_from_array(array.as_ref(), 0)?)
 }
 
-/// The rows of a batch as values.
+/// The rows of a batch as values, each as its column's type is shown.
 ///
 /// # Errors
 /// [`QueryError::OutOfRange`] for a value no column type holds.
-pub(crate) fn rows(batch: &RecordBatch) -> Result<Vec<Vec<Value>>, QueryError> {
+pub(crate) fn rows(batch: &RecordBatch, types: &[SqlType]) -> Result<Vec<Vec<Value>>, QueryError> {
     let mut rows: Vec<Vec<Value>> = (0..batch.num_rows())
         .map(|_| Vec::with_capacity(batch.num_columns()))
         .collect();
-    for column in batch.columns() {
+    for (position, column) in batch.columns().iter().enumerate() {
         for (index, row) in rows.iter_mut().enumerate() {
-            row.push(at(column, index)?);
+            let value = at(column, index)?;
+            row.push(match (&value, types.get(position)) {
+                (Value::Text(text), Some(SqlType::Character(length))) => {
+                    let width = usize::try_from(*length).unwrap_or(usize::MAX);
+                    Value::text(format!("{text:<width$}"))
+                }
+                _ => value,
+            });
         }
     }
     Ok(rows)
@@ -379,6 +392,9 @@ pub(crate) fn of_scalar(scalar: &ScalarValue) -> Result<Value, QueryError> {
             Value::Numeric(quotient::trimmed(*unscaled, TRIMMED_SCALE)?)
         }
         S::Decimal256(Some(unscaled), _, NUMERIC_SCALE) => Value::Numeric(quotient::shown(*unscaled)?),
+        S::Decimal256(Some(unscaled), _, scale) if let Some(origin) = Origin::of_scale(*scale) => {
+            Value::Numeric(significance::shown(*unscaled, origin)?)
+        }
         S::Decimal256(Some(unscaled), _, scale) => {
             let narrow = unscaled.to_i128().ok_or_else(|| QueryError::OutOfRange {
                 detail: format!("{unscaled} has more than 38 digits"),

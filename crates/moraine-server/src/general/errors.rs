@@ -30,6 +30,8 @@ pub(super) fn convert(error: QueryError) -> SqlError {
             state::NUMERIC_OUT_OF_RANGE
         }
         QueryError::Input(InputError::Buckets { .. }) => "2201G",
+        QueryError::Input(InputError::Logarithm { .. }) => "2201E",
+        QueryError::Input(InputError::Power { .. }) => "2201F",
         QueryError::Input(InputError::Setting { .. }) => state::UNDEFINED_OBJECT,
         QueryError::Invalid { .. } => state::DATATYPE_MISMATCH,
         QueryError::DivisionByZero => "22012",

@@ -23,6 +23,8 @@ pub(super) fn of(plan: &Plan) -> Vec<Output> {
         wire_type: wire_type(column.sql_type),
         type_modifier: match column.sql_type {
             SqlType::Column(column_type) => types::type_modifier(column_type),
+            // The length, and the four bytes in front that say how long a value is.
+            SqlType::Character(length) => i32::try_from(length).map_or(-1, |length| length.saturating_add(4)),
             _ => -1,
         },
     };
@@ -44,6 +46,8 @@ pub(crate) fn wire_type(sql_type: SqlType) -> Type {
         SqlType::Numeric => Type::NUMERIC,
         SqlType::Json => Type::JSON,
         SqlType::Jsonb => Type::JSONB,
+        SqlType::Character(_) => Type::BPCHAR,
+        SqlType::Record => Type::RECORD,
         SqlType::Vector(Element::Oid) => Type::OID_VECTOR,
         SqlType::Vector(_) => Type::INT2_VECTOR,
         SqlType::Array(element) => arrays::of(&match element {

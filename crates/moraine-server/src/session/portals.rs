@@ -124,6 +124,12 @@ impl Session {
             );
             return Err(SqlError::new(state::PROTOCOL_VIOLATION, message));
         }
+        let columns = statement.description.outputs.iter().enumerate();
+        let mut binary = columns.filter(|(index, _)| is_binary(&codes, *index));
+        // Its parts would have to say their types, which the text of a row does not.
+        if binary.any(|(_, output)| output.wire_type == Type::RECORD) {
+            return Err(SqlError::unsupported("a row in binary form"));
+        }
         let formats = message.parameter_format_codes;
         let parameters = message.parameters.into_iter().zip(types).enumerate();
         let parameters = parameters.map(|(index, (bytes, of_type)): (_, (_, &Type))| {

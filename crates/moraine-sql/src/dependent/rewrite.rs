@@ -159,6 +159,24 @@ impl Rewriter<'_> {
 
     /// A join whose right side depends on the left one, or becomes so by its condition.
     fn join(&mut self, join: &Join) -> Result<LogicalPlan> {
+        if join.join_type == JoinType::Right {
+            let turned = Join {
+                left: Arc::clone(&join.right),
+                right: Arc::clone(&join.left),
+                on: join
+                    .on
+                    .iter()
+                    .cloned()
+                    .map(|(left, right)| (right, left))
+                    .collect(),
+                join_type: JoinType::Left,
+                ..join.clone()
+            };
+            let columns = join.schema.columns().into_iter().map(Expr::Column);
+            return LogicalPlanBuilder::from(self.join(&turned)?)
+                .project(columns)?
+                .build();
+        }
         let keep = match join.join_type {
             JoinType::Inner => false,
             JoinType::Left => true,

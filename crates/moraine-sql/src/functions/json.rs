@@ -25,6 +25,8 @@ enum Kind {
     Object,
     /// The same as a row of a table is written.
     Row,
+    /// The same, and NULL where all values are.
+    RowOrNull,
     /// Values one after the other.
     List,
     /// One value.
@@ -52,6 +54,7 @@ const FUNCTIONS: &[(&str, Kind, bool)] = &[
     ("json_build_object", Kind::Object, false),
     ("jsonb_build_object", Kind::Object, true),
     ("json_row", Kind::Row, false),
+    ("json_row_or_null", Kind::RowOrNull, false),
     ("json_build_array", Kind::List, false),
     ("jsonb_build_array", Kind::List, true),
     ("to_json", Kind::Value, false),
@@ -83,9 +86,18 @@ fn json_function(name: &'static str, kind: Kind, binary: bool) -> Arc<ScalarUDF>
     }))
 }
 
-/// The row of a table: names and values in turn.
-pub(crate) fn json_row() -> Arc<ScalarUDF> {
+/// The row of a table: names and values in turn. `may_lack` says that a join may give none.
+pub(crate) fn json_row(may_lack: bool) -> Arc<ScalarUDF> {
+    if may_lack {
+        return json_function("json_row_or_null", Kind::RowOrNull, false);
+    }
     json_function("json_row", Kind::Row, false)
+}
+
+/// Whether the values of a row, which stand behind their names, are NULL.
+fn all_null(arrays: &[ArrayRef], row: usize) -> bool {
+    let mut values = arrays.iter().skip(1).step_by(2);
+    values.all(|array| array.data_type().is_null() || array.is_null(row))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -112,7 +124,7 @@ impl ScalarUDFImpl for JsonFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let count = args.arg_fields.len();
         let fits = match self.kind {
-            Kind::Object | Kind::Row => count.is_multiple_of(2),
+            Kind::Object | Kind::Row | Kind::RowOrNull => count.is_multiple_of(2),
             Kind::List => true,
             Kind::Pair | Kind::Get | Kind::GetText => count == 2,
             Kind::Value | Kind::Element | Kind::Elements | Kind::Pairs => count == 1,
@@ -125,7 +137,7 @@ impl ScalarUDFImpl for JsonFunction {
             .arg_fields
             .first()
             .is_some_and(|field| matches!(SqlType::of_field(field), Ok(SqlType::Jsonb)));
-        if self.kind == Kind::Row {
+        if matches!(self.kind, Kind::Row | Kind::RowOrNull) {
             let field = SqlType::Json.field(self.name, true);
             let mut metadata = field.metadata().clone();
             metadata.insert(ROW_KEY.to_owned(), String::new());
@@ -168,7 +180,8 @@ impl ScalarUDFImpl for JsonFunction {
             {
                 result = Some(parsed(written)?.binary_text());
             }
-            if on_own_line {
+            // A row that is not there stays on the line.
+            if on_own_line && result.as_deref() != Some("null") {
                 result = result.map(|written| format!("{OWN_LINE}{written}"));
             }
             results.push(result);
@@ -205,7 +218,8 @@ impl JsonFunction {
                     .map(|pair| Ok(format!("{} : {}", key(pair * 2)?, of(pair * 2 + 1)?)));
                 Some(format!("{{{}}}", pairs.collect::<Result<Vec<_>>>()?.join(", ")))
             }
-            Kind::Row => {
+            Kind::RowOrNull if all_null(arrays, row) => None,
+            Kind::Row | Kind::RowOrNull => {
                 let pairs =
                     (0..arrays.len() / 2).map(|pair| Ok(format!("{}:{}", key(pair * 2)?, of(pair * 2 + 1)?)));
                 Some(format!("{{{}}}", pairs.collect::<Result<Vec<_>>>()?.join(",")))

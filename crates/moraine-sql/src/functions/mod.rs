@@ -4,11 +4,13 @@ mod arithmetic;
 mod arrays;
 mod buckets;
 mod encodings;
+mod exponentials;
 mod formats;
 mod json;
 mod moments;
 mod patterns;
 mod quantified;
+mod records;
 mod row;
 mod session;
 mod system;
@@ -20,10 +22,12 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use arithmetic::{average, checked};
+pub(crate) use exponentials::{Exponential, exact};
 pub(crate) use json::{json_of_text, json_row};
 pub(crate) use moments::{interval_length, interval_over, interval_times, part_function};
 pub(crate) use patterns::of_similar;
 pub(crate) use quantified::{is_any_equal, quantified, quantified_name};
+pub(crate) use records::{RECORD, character, character_name, record, refuse_order};
 pub use session::{NamedRelation, SessionFacts};
 pub use system::procedure_oid;
 pub(crate) use texts::output_text;
@@ -78,6 +82,7 @@ pub(crate) fn shared() -> Functions {
         json::functions(),
         moments::functions(),
         patterns::functions(),
+        records::functions(),
     ];
     for function in own.into_iter().flatten() {
         functions.insert(function.name().to_owned(), function);

@@ -5,6 +5,7 @@ use sqlparser::ast::{
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, UnaryOperator, Value,
 };
 
+use super::scopes::Scope;
 use super::subqueries::{quantification, quantified};
 use super::{arrays, names, rows};
 use crate::error::{InputError, QueryError};
@@ -18,8 +19,12 @@ const BARE: &[&str] = &["current_schema", "current_role", "localtime", "localtim
 /// The function that `ARRAY[…]` is.
 const MAKE_ARRAY: &str = "make_array";
 
-pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
+pub(super) fn rewrite(expr: &mut Expr, scope: &Scope) -> Result<(), QueryError> {
     match expr {
+        Expr::Identifier(ident) if let Some(may_lack) = scope.table(&names::fold(ident)) => {
+            *expr = rows::of_table(names::fold(ident), may_lack);
+            Ok(())
+        }
         Expr::Identifier(ident) if ident.quote_style.is_none() => {
             let name = names::fold(ident);
             if BARE.contains(&name.as_str()) {
@@ -40,6 +45,12 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
         }
         Expr::BinaryOp { left, op, right } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
+                if parts
+                    .first()
+                    .is_some_and(|schema| schema == crate::dialect::QUANTIFIED)
+                {
+                    return Ok(());
+                }
                 *op = operator(parts.last().map(String::as_str).unwrap_or_default())?;
             }
             if matches!(op, BinaryOperator::PGOverlap) {
@@ -70,7 +81,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
                 *expr = row;
                 return Ok(());
             }
-            rows::as_arguments(function);
+            rows::as_arguments(function, scope);
             if let Some(other) = other_form(function)? {
                 *expr = other;
             }
@@ -81,11 +92,52 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<(), QueryError> {
             *expr = call(MAKE_ARRAY, std::mem::take(&mut array.elem));
             Ok(())
         }
+        Expr::Between {
+            expr: value,
+            negated,
+            low,
+            high,
+        } if let Some(bound) = symmetric_bound(low) => {
+            *expr = between_symmetric(value, &bound, high, *negated);
+            Ok(())
+        }
         Expr::AnyOp { .. } | Expr::AllOp { .. } => {
             *expr = any_or_all(expr)?;
             Ok(())
         }
         other => rewrite_literal(other),
+    }
+}
+
+/// The lower bound of `BETWEEN SYMMETRIC`.
+fn symmetric_bound(low: &Expr) -> Option<Expr> {
+    match low {
+        Expr::Function(function) if names::last(&function.name) == crate::syntax::SYMMETRIC => {
+            arguments(function).pop()
+        }
+        _ => None,
+    }
+}
+
+/// Between two bounds, whichever of them is the lower one.
+fn between_symmetric(value: &Expr, one: &Expr, other: &Expr, negated: bool) -> Expr {
+    let between = |low: &Expr, high: &Expr| {
+        Box::new(Expr::Nested(Box::new(Expr::Between {
+            expr: Box::new(value.clone()),
+            negated: false,
+            low: Box::new(low.clone()),
+            high: Box::new(high.clone()),
+        })))
+    };
+    let either = Expr::BinaryOp {
+        left: between(one, other),
+        op: BinaryOperator::Or,
+        right: between(other, one),
+    };
+    if negated {
+        not(either)
+    } else {
+        Expr::Nested(Box::new(either))
     }
 }
 
@@ -145,10 +197,12 @@ fn rewrite_literal(expr: &mut Expr) -> Result<(), QueryError> {
             expr: inner,
             data_type,
             ..
-        } if character_length(data_type)?.is_some() => {
-            let length = character_length(data_type)?.unwrap_or_default();
+        } if let Some(cut) = cut_text(data_type) => {
             let text = cast(taken(inner), DataType::Text);
-            *expr = call("left", vec![text, number(&length.to_string())]);
+            *expr = match cut {
+                Cut::Varying(length) => call("left", vec![text, number(&length.to_string())]),
+                Cut::Filled(length) => call(&crate::functions::character_name(length), vec![text]),
+            };
             Ok(())
         }
         Expr::SimilarTo {
@@ -261,6 +315,7 @@ fn rewrite_row_part_or_subquery(expr: &mut Expr) -> Result<(), QueryError> {
             if let Some(whole) = rows::as_whole(expr)? {
                 *expr = whole;
             }
+            rows::tested(expr);
             Ok(())
         }
         Expr::Interval(interval) if interval.leading_field.is_none() && is_text(&interval.value) => {
@@ -346,20 +401,30 @@ fn similar(
     Ok((pattern.clone(), escape))
 }
 
-/// The characters a text is cut to by a cast; `None` for a type of no such length.
-fn character_length(data_type: &DataType) -> Result<Option<u64>, QueryError> {
+/// How a cast cuts text.
+enum Cut {
+    /// To as many characters.
+    Varying(u64),
+    /// To as many characters, of which blanks at the end do not count.
+    Filled(u32),
+}
+
+/// How a cast to a type cuts text; `None` for a type of no length.
+fn cut_text(data_type: &DataType) -> Option<Cut> {
     use sqlparser::ast::CharacterLength;
-    Ok(match data_type {
+    match data_type {
         DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
         | DataType::CharVarying(Some(CharacterLength::IntegerLength { length, .. }))
-        | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. })) => Some(*length),
-        DataType::Char(Some(_)) | DataType::Character(Some(_)) => {
-            return Err(QueryError::unsupported(format!(
-                "type {data_type}, whose values are padded"
-            )));
+        | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. })) => {
+            Some(Cut::Varying(*length))
         }
+        DataType::Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Character(Some(CharacterLength::IntegerLength { length, .. })) => {
+            u32::try_from(*length).ok().map(Cut::Filled)
+        }
+        DataType::Char(None) | DataType::Character(None) => Some(Cut::Filled(1)),
         _ => None,
-    })
+    }
 }
 
 fn is_text(expr: &Expr) -> bool {

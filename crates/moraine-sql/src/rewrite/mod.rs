@@ -6,6 +6,7 @@ mod expressions;
 pub(crate) mod names;
 mod relations;
 mod rows;
+mod scopes;
 mod sets;
 mod subqueries;
 mod using;
@@ -22,6 +23,8 @@ use sqlparser::ast::{
 use crate::error::QueryError;
 use crate::relations::RelationName;
 use crate::types::SqlType;
+
+use scopes::Scope;
 
 pub(crate) use relations::relation_name;
 
@@ -44,6 +47,9 @@ impl Visitor for Mentioned {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in sets::tables(&query.body) {
+            let _ = self.pre_visit_relation(&table);
+        }
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
             let fetched = query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref());
             let counts = limit
@@ -147,7 +153,10 @@ pub fn relation_names(query: &Query) -> BTreeSet<RelationName> {
 /// # Errors
 /// [`QueryError::Unsupported`].
 pub(crate) fn rewrite(query: &mut Query, hidden: &[String]) -> Result<(), QueryError> {
-    let mut rewriter = Rewriter { hidden };
+    let mut rewriter = Rewriter {
+        hidden,
+        scopes: Vec::new(),
+    };
     match query.visit(&mut rewriter) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -156,6 +165,8 @@ pub(crate) fn rewrite(query: &mut Query, hidden: &[String]) -> Result<(), QueryE
 
 struct Rewriter<'a> {
     hidden: &'a [String],
+    /// What the queries and SELECTs around an expression see, the innermost last.
+    scopes: Vec<Scope>,
 }
 
 fn flow(result: Result<(), QueryError>) -> ControlFlow<QueryError> {
@@ -169,6 +180,8 @@ impl VisitorMut for Rewriter<'_> {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        // The ORDER BY of a query sees its columns only.
+        self.scopes.push(Scope::default());
         flow(clauses(query))
     }
 
@@ -178,7 +191,13 @@ impl VisitorMut for Rewriter<'_> {
             Some(condition) => rows::in_where(condition),
             None => Ok(()),
         });
+        self.scopes.push(Scope::of(select));
+        let scope = self.scopes.last();
         flow(checked.map(|()| {
+            if let Some(scope) = scope {
+                scope.name_rows(&mut select.projection);
+            }
+            rows::in_groups(select);
             names::name_items(&mut select.projection);
             using::qualify(select);
             select
@@ -195,14 +214,23 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
-        flow(expressions::rewrite(expr))
+        let nothing = Scope::default();
+        let scope = self.scopes.last().unwrap_or(&nothing);
+        flow(expressions::rewrite(expr, scope))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        self.scopes.pop();
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                rows::as_values(expr);
+            }
+        }
         flow(subqueries::outside_of_where(select))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        self.scopes.pop();
         flow(subqueries::of_order(query).and_then(|()| sets::counted(&mut query.body)))
     }
 
@@ -235,13 +263,11 @@ fn clauses(query: &mut Query) -> Result<(), QueryError> {
     // A lock on rows would be held against writers of the same rows. Transactions here read at a pinned view and never
     // wait for each other; who commits second over the same snapshot is refused then, so the lock adds nothing.
     query.locks.clear();
-    if let SetExpr::Table(table) = query.body.as_ref() {
-        return Err(QueryError::unsupported(format!("the TABLE command ({table})")));
-    }
+    sets::spelled_out(&mut query.body)?;
     fetch(query)
 }
 
-/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`. That ties belong to the rows, the planner is told by a mark on the number.
 fn fetch(query: &mut Query) -> Result<(), QueryError> {
     let Some(Fetch {
         with_ties,
@@ -251,9 +277,17 @@ fn fetch(query: &mut Query) -> Result<(), QueryError> {
     else {
         return Ok(());
     };
-    refuse(&[(with_ties, "FETCH … WITH TIES"), (percent, "FETCH … PERCENT")])?;
-    let quantity =
+    refuse(&[(percent, "FETCH … PERCENT")])?;
+    let mut quantity =
         quantity.unwrap_or_else(|| Expr::value(sqlparser::ast::Value::Number("1".to_owned(), false)));
+    if with_ties {
+        if query.order_by.is_none() {
+            return Err(QueryError::Invalid {
+                detail: "WITH TIES cannot be specified without ORDER BY clause".to_owned(),
+            });
+        }
+        quantity = expressions::call(crate::ties::WITH_TIES, vec![quantity]);
+    }
     match &mut query.limit_clause {
         None => {
             query.limit_clause = Some(LimitClause::LimitOffset {

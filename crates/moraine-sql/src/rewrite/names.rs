@@ -92,6 +92,10 @@ fn implicit(expr: &Expr) -> (String, u8) {
         Expr::Exists { .. } => named("exists", 2),
         Expr::Array(_) => named("array", 2),
         Expr::Tuple(_) => named("row", 2),
+        Expr::BinaryOp {
+            op: sqlparser::ast::BinaryOperator::Overlaps,
+            ..
+        } => named("overlaps", 2),
         Expr::Extract { .. } => named("extract", 2),
         Expr::Substring { .. } => named("substring", 2),
         Expr::Position { .. } => named("position", 2),
@@ -134,6 +138,7 @@ fn type_name(written: &str) -> String {
         "double precision" | "float" => "float8",
         "decimal" | "dec" => "numeric",
         "character varying" => "varchar",
+        "char" | "character" if !written.contains('"') => "bpchar",
         "timestamp with time zone" => "timestamptz",
         "timestamp without time zone" => "timestamp",
         "time with time zone" => "timetz",

@@ -3,12 +3,14 @@
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Query, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, Value,
+    GroupByExpr, Ident, OrderByExpr, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor,
+    Value,
 };
 
 use super::expressions::{call, cast, not, null, parse};
 use super::names;
-use crate::dialect::{QUANTIFIED, ROW_OF};
+use super::scopes::Scope;
+use crate::dialect::{OF_TABLE, OfTable, QUANTIFIED};
 use crate::error::QueryError;
 
 /// The table of a subquery's rows, and its columns before their number. No query can write them.
@@ -34,31 +36,109 @@ fn arguments(function: &Function) -> Vec<Expr> {
     exprs.collect()
 }
 
-/// Rows that are given to a function: the planner knows whether a name is a column's or a table's.
-pub(super) fn as_arguments(function: &mut Function) {
-    if !OF_ROWS.contains(&names::last(&function.name).as_str()) {
-        return;
+/// What is made of the columns of a table: the planner knows them, and whether a name is not a column's after all.
+fn made_of(table: String, wanted: OfTable) -> Expr {
+    let name = OF_TABLE.iter().find(|(_, known)| *known == wanted);
+    let name = name.map_or("", |(name, _)| *name).to_owned();
+    Expr::BinaryOp {
+        left: Box::new(text(table)),
+        op: BinaryOperator::PGCustomBinaryOperator(vec![QUANTIFIED.to_owned(), name]),
+        right: Box::new(null()),
     }
+}
+
+/// The row of a table as a value; `may_lack` of one that a join may give no row of.
+pub(super) fn of_table(table: String, may_lack: bool) -> Expr {
+    let wanted = if may_lack {
+        OfTable::RecordOrNull
+    } else {
+        OfTable::Record
+    };
+    made_of(table, wanted)
+}
+
+/// The table whose row an expression is, and whether it may lack.
+fn whole_row(expr: &Expr) -> Option<(String, bool)> {
+    let Expr::BinaryOp {
+        left,
+        op: BinaryOperator::PGCustomBinaryOperator(parts),
+        ..
+    } = expr
+    else {
+        return None;
+    };
+    let (Expr::Value(table), [schema, name]) = (left.as_ref(), parts.as_slice()) else {
+        return None;
+    };
+    let Value::SingleQuotedString(table) = &table.value else {
+        return None;
+    };
+    let (_, wanted) = OF_TABLE.iter().find(|(known, _)| known == name)?;
+    (schema == QUANTIFIED).then(|| (table.clone(), *wanted == OfTable::RecordOrNull))
+}
+
+/// A row that is tested as a whole: it is NULL when all of it is, and not NULL when nothing of it is.
+pub(super) fn tested(expr: &mut Expr) {
+    let (row, wanted) = match &*expr {
+        Expr::IsNull(row) => (row, OfTable::Nothing),
+        Expr::IsNotNull(row) => (row, OfTable::Everything),
+        _ => return,
+    };
+    if let Some((table, _)) = whole_row(row) {
+        *expr = Expr::Nested(Box::new(made_of(table, wanted)));
+    }
+}
+
+/// Rows that are given to a function.
+pub(super) fn as_arguments(function: &mut Function, scope: &Scope) {
+    let name = names::last(&function.name);
+    let of_rows = OF_ROWS.contains(&name.as_str());
     let FunctionArguments::List(list) = &mut function.args else {
         return;
     };
+    for argument in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) = argument {
+            let table = names::last(table);
+            let may_lack = scope.table(&table).unwrap_or(false);
+            *argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(of_table(table, may_lack)));
+        }
+    }
     let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(row))) = list.args.first_mut() else {
         return;
     };
+    if !of_rows {
+        return;
+    }
+    let as_json = |may_lack: bool| {
+        if may_lack {
+            OfTable::JsonOrNull
+        } else {
+            OfTable::Json
+        }
+    };
     let whole = match row {
-        Expr::Identifier(ident) => Expr::BinaryOp {
-            left: Box::new(text(names::fold(ident))),
-            op: BinaryOperator::PGCustomBinaryOperator(vec![QUANTIFIED.to_owned(), ROW_OF.to_owned()]),
-            right: Box::new(null()),
-        },
+        Expr::Identifier(ident) => made_of(names::fold(ident), OfTable::Json),
         Expr::Tuple(parts) => {
             let named = parts.iter().enumerate();
             let named = named.flat_map(|(index, part)| [text(format!("f{}", index + 1)), part.clone()]);
             call("json_row", named.collect())
         }
-        _ => return,
+        ref other => match whole_row(other) {
+            Some((table, may_lack)) => made_of(table, as_json(may_lack)),
+            None => return,
+        },
     };
     *row = whole;
+}
+
+/// Rows that are values where they stand, which nothing else has taken apart.
+pub(super) fn as_values(expr: &mut Expr) {
+    let _ = sqlparser::ast::visit_expressions_mut(expr, |part| {
+        if let Expr::Tuple(parts) = part {
+            *part = call(crate::functions::RECORD, std::mem::take(parts));
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
 }
 
 fn text(value: String) -> Expr {
@@ -87,6 +167,9 @@ fn compared(lefts: &[Expr], op: &BinaryOperator, rights: &[Expr]) -> Result<Expr
         BinaryOperator::NotEq => return all_equal(lefts, rights).map(not),
         BinaryOperator::Lt | BinaryOperator::LtEq => BinaryOperator::Lt,
         BinaryOperator::Gt | BinaryOperator::GtEq => BinaryOperator::Gt,
+        BinaryOperator::Overlaps if lefts.len() == 2 && rights.len() == 2 => {
+            return Ok(call("overlaps", lefts.iter().chain(rights).cloned().collect()));
+        }
         other => return Err(QueryError::unsupported(format!("rows compared by {other}"))),
     };
     let mut pairs = pairs(lefts, rights)?.into_iter().rev();
@@ -265,4 +348,32 @@ pub(super) fn as_whole(expr: &Expr) -> Result<Option<Expr>, QueryError> {
         },
         _ => None,
     })
+}
+
+/// Groups of rows are groups of their parts.
+pub(super) fn in_groups(select: &mut Select) {
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        let parts = std::mem::take(exprs).into_iter().flat_map(|expr| match expr {
+            Expr::Tuple(parts) => parts,
+            expr => vec![expr],
+        });
+        *exprs = parts.collect();
+    }
+}
+
+/// Rows are in the order of their parts.
+pub(super) fn in_order(order: &mut Vec<OrderByExpr>) {
+    let parts = std::mem::take(order)
+        .into_iter()
+        .flat_map(|ordered| match &ordered.expr {
+            Expr::Tuple(parts) => {
+                let by = |part: &Expr| OrderByExpr {
+                    expr: part.clone(),
+                    ..ordered.clone()
+                };
+                parts.iter().map(by).collect()
+            }
+            _ => vec![ordered],
+        });
+    *order = parts.collect();
 }

@@ -1,7 +1,8 @@
-//! The set operations that count how often each row is there.
+//! The set operations that count how often each row is there, and the command that is all rows of a table.
 
 use sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Table,
+    TableFactor, TableWithJoins,
 };
 
 use super::expressions::parse;
@@ -88,5 +89,48 @@ fn columns(body: &SetExpr) -> Option<Vec<String>> {
             select.projection.iter().map(name).collect()
         }
         _ => None,
+    }
+}
+
+/// The tables of the TABLE commands in a query's body.
+pub(super) fn tables(body: &SetExpr) -> Vec<ObjectName> {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            let mut tables = self::tables(left);
+            tables.extend(self::tables(right));
+            tables
+        }
+        SetExpr::Table(table) => vec![named(table)],
+        _ => Vec::new(),
+    }
+}
+
+/// The parser keeps no quotes; a name without capitals needs none.
+fn named(table: &Table) -> ObjectName {
+    let parts = [&table.schema_name, &table.table_name].into_iter().flatten();
+    let parts = parts.map(|part| ObjectNamePart::Identifier(Ident::new(part)));
+    ObjectName(parts.collect())
+}
+
+/// `TABLE t` is `SELECT * FROM t`.
+pub(super) fn spelled_out(body: &mut SetExpr) -> Result<(), QueryError> {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            spelled_out(left)?;
+            spelled_out(right)
+        }
+        SetExpr::Table(table) => {
+            let wanted = named(table);
+            let mut query = parse("SELECT * FROM t")?;
+            if let SetExpr::Select(select) = query.body.as_mut()
+                && let Some(TableFactor::Table { name, .. }) =
+                    select.from.first_mut().map(|from| &mut from.relation)
+            {
+                *name = wanted;
+            }
+            *body = *query.body;
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn of_order(query: &mut Query) -> Result<(), QueryError> {
     if let Some(order) = &mut query.order_by
         && let OrderByKind::Expressions(exprs) = &mut order.kind
     {
+        super::rows::in_order(exprs);
         for ordered in exprs {
             flow = visited(flow, &mut ordered.expr, &mut values);
         }

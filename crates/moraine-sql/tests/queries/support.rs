@@ -7,8 +7,6 @@ use moraine_sql::{CatalogRelations, Engine, NamedRelation, Plan, QueryError, Ses
 use moraine_store::{MemoryStore, Store};
 use moraine_tables::{Relation, Value, insert};
 use sqlparser::ast::{Query, Statement};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 /// One engine serves all tests, as it serves all sessions of a server.
 pub(crate) static ENGINE: LazyLock<Arc<Engine>> = LazyLock::new(|| Arc::new(Engine::new().unwrap()));
@@ -17,7 +15,7 @@ pub(crate) static ENGINE: LazyLock<Arc<Engine>> = LazyLock::new(|| Arc::new(Engi
 pub(crate) const NOW: i64 = 3_909_075_200_000_000;
 
 pub(crate) fn query(text: &str) -> Query {
-    let mut parsed = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+    let mut parsed = moraine_sql::parse_statements(text).unwrap();
     match parsed.pop() {
         Some(Statement::Query(query)) => *query,
         other => panic!("no query: {other:?}"),
