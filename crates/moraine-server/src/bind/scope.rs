@@ -111,6 +111,9 @@ impl Scope {
                 format!("missing FROM-clause entry for table \"{qualifier}\""),
             ),
             Some(qualifier) => SqlError::undefined_column(format!("{qualifier}.{}", reference.column)),
+            None if self.qualifier.as_deref() == Some(reference.column.as_str()) => {
+                SqlError::unsupported("a whole row")
+            }
             None => SqlError::undefined_column(&reference.column),
         })
     }

@@ -243,3 +243,29 @@ async fn what_fails_has_its_state() {
         assert_eq!(client.run("SELECT 1").await.table(), [["1"]]);
     }
 }
+
+#[tokio::test]
+async fn a_whole_row_is_a_value() {
+    let server = TestServer::start().await;
+    let mut client = server.connect_to_lake().await;
+    for (sql, expected) in [
+        (
+            "SELECT s FROM (SELECT schema_id, schema_name FROM ducklake_schema) s",
+            "(0,main)",
+        ),
+        ("SELECT count(s) FROM ducklake_schema s", "1"),
+        (
+            "SELECT (s.schema_id, s.schema_name) FROM ducklake_schema s",
+            "(0,main)",
+        ),
+        ("SELECT schema_name::char(6) FROM ducklake_schema", "main  "),
+    ] {
+        assert_eq!(client.run(sql).await.table(), [[expected]], "{sql}");
+    }
+    assert_eq!(client.run("TABLE ducklake_schema").await.table().len(), 1);
+    let row = client
+        .run("SELECT ducklake_schema FROM ducklake_schema")
+        .await
+        .table();
+    assert!(row[0][0].starts_with("(0,"), "{row:?}");
+}
