@@ -35,6 +35,7 @@ pub(crate) async fn run_import(arguments: ImportArguments) -> anyhow::Result<()>
     let url = store_of(&arguments.url, database, &arguments.lake);
     let options = OpenOptions {
         resume_import: true,
+        bulk: true,
         ..OpenOptions::create()
     };
     let store = open(&url, &options).await?;

@@ -35,6 +35,10 @@ pub struct OpenOptions {
     pub create: bool,
     /// Whether a store whose import was interrupted is opened, for who resumes it. Default: no.
     pub resume_import: bool,
+    /// Whether it is opened to write much at once that nobody reads meanwhile, as an import and a migration do. The memory it
+    /// takes then stays the same however much is written: nothing written is cached, and less is compacted at a time.
+    /// Default: no.
+    pub bulk: bool,
     /// The longest time each step of opening may take. Default: 30 s.
     pub open_timeout: Duration,
     /// The longest time a read, a commit or a close may take. A commit that takes longer is
@@ -53,6 +57,7 @@ impl Default for OpenOptions {
         OpenOptions {
             create: false,
             resume_import: false,
+            bulk: false,
             open_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             expected_writer_epoch: None,

@@ -25,9 +25,18 @@ const COPY_BYTES: usize = 1 << 20;
 /// Where PostgreSQL keeps the copied rows.
 const SCHEMA: &str = "moraine_bench_migrate";
 
+/// How the command opens a store that it writes as a whole, and thus what it is compared with, too.
+fn bulk(create: bool) -> OpenOptions {
+    OpenOptions {
+        create,
+        bulk: true,
+        ..OpenOptions::default()
+    }
+}
+
 /// Imports the lake in a SQLite file; how many rows it has.
 pub(crate) async fn import_lake(sqlite: &Path, store: &str) -> anyhow::Result<u64> {
-    let store = open(&store.parse()?, &OpenOptions::create()).await?;
+    let store = open(&store.parse()?, &bulk(true)).await?;
     let location = CatalogLocation::Sqlite {
         path: sqlite.to_owned(),
     };
@@ -54,7 +63,7 @@ pub(crate) async fn migrate_lake(store: &str) -> anyhow::Result<Duration> {
 
 /// Reads what the migration reads and writes what it writes of files, and nothing else.
 pub(crate) async fn same_reads_and_writes(store: &str) -> anyhow::Result<u64> {
-    let store = open(&store.parse()?, &OpenOptions::default()).await?;
+    let store = open(&store.parse()?, &bulk(false)).await?;
     let view = store.view()?;
     let mut records = 0;
     let mut all = view.scan(KeyRange::all()).await?;
@@ -83,7 +92,7 @@ pub(crate) async fn same_reads_and_writes(store: &str) -> anyhow::Result<u64> {
 
 /// Reads every record and writes it again.
 pub(crate) async fn rewrite(store: &str) -> anyhow::Result<u64> {
-    let store = open(&store.parse()?, &OpenOptions::default()).await?;
+    let store = open(&store.parse()?, &bulk(false)).await?;
     let view = store.view()?;
     let mut scan = view.scan(KeyRange::all()).await?;
     let (mut batch, mut records) = (Vec::new(), 0);

@@ -46,7 +46,7 @@ pub struct MigrateOptions {
     pub ask_for_server: bool,
     /// Records that one batch goes through at most; a batch writes about 1 MiB at most, too. At least 1.
     pub batch_records: usize,
-    /// How the store is opened.
+    /// How the store is opened. Default: to write much at once.
     pub store: OpenOptions,
 }
 
@@ -57,7 +57,10 @@ impl Default for MigrateOptions {
             checkpoint: false,
             ask_for_server: false,
             batch_records: BATCH_RECORDS_DEFAULT,
-            store: OpenOptions::default(),
+            store: OpenOptions {
+                bulk: true,
+                ..OpenOptions::default()
+            },
         }
     }
 }

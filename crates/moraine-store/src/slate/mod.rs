@@ -65,12 +65,13 @@ impl SlateStore {
             seen: Arc::clone(&seen),
         };
         let (cache, handle) = settings::cache();
-        let engine = settings::writer(location.local);
+        let engine = settings::writer(location.local, options.bulk);
         let rewritten = Rewritten::new(engine.l0_sst_size_bytes);
         let mut builder = Db::builder(location.prefix.clone(), Arc::new(observed))
             .with_settings(engine)
             .with_segment_extractor(Arc::new(settings::SubspaceExtractor))
-            .with_db_cache(cache, handle);
+            .with_db_cache(cache, handle)
+            .with_block_cache_policy(settings::cached_when_written(options.bulk));
         if let Some(epoch) = options.expected_writer_epoch {
             builder = builder.with_expected_epoch(epoch);
         }

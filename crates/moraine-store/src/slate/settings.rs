@@ -12,7 +12,7 @@ use slatedb::config::{
 };
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
-use slatedb::{PrefixExtractor, PrefixTarget};
+use slatedb::{BlockCachePolicy, PrefixExtractor, PrefixTarget};
 
 /// Cached blocks of all stores of this process, in bytes.
 const BLOCK_CACHE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -32,6 +32,24 @@ const COMPACTIONS_IN_PARALLEL_MAX: usize = 16;
 /// What a writer keeps in memory that is not in SSTs yet, in bytes: one memtable being filled, one being written out, and one
 /// that waits. Writes wait beyond that.
 const UNFLUSHED_BYTES_MAX: usize = 192 * 1024 * 1024;
+/// What is different for a writer that writes a whole store at once. Nobody reads meanwhile, so nothing is cached that is written,
+/// and what compactions read ahead and write at a time is kept small: memory stays the same however much is written.
+mod bulk {
+    /// Bytes in memory that are not in SSTs yet.
+    pub(super) const UNFLUSHED_BYTES_MAX: usize = 48 * 1024 * 1024;
+    /// Bytes of a memtable that is written out.
+    pub(super) const MEMTABLE_BYTES: usize = 16 * 1024 * 1024;
+    /// SSTs of memtables that are being written at a time, each with its unsent parts.
+    pub(super) const SSTS_FLUSHED_IN_PARALLEL_MAX: usize = 2;
+    pub(super) const COMPACTIONS_IN_PARALLEL_MAX: usize = 2;
+    /// Bytes that a compaction asks for in one request.
+    pub(super) const COMPACTION_READ_AHEAD_BYTES: usize = 1024 * 1024;
+    /// Requests that a compaction keeps in the air for each of the SSTs and runs it reads, eight at most.
+    pub(super) const COMPACTION_FETCH_TASKS_MAX: usize = 2;
+    /// Bytes of an SST that a compaction writes; its index and filter are in memory until it is written.
+    pub(super) const COMPACTED_SST_BYTES_MAX: usize = 64 * 1024 * 1024;
+}
+
 /// A read-only handle gives up instead of retrying for ever: nothing depends on it.
 const READER_RETRIES_MAX: u32 = 3;
 
@@ -50,8 +68,41 @@ impl PrefixExtractor for SubspaceExtractor {
     }
 }
 
-/// Settings of a writer; `local` for file systems, which take no conditional updates.
-pub(crate) fn writer(local: bool) -> Settings {
+/// Settings of a writer; `local` for file systems, which take no conditional updates, `is_bulk` for one that writes much at once.
+pub(crate) fn writer(local: bool, is_bulk: bool) -> Settings {
+    let serving = serving(local);
+    if !is_bulk {
+        return serving;
+    }
+    Settings {
+        max_unflushed_bytes: bulk::UNFLUSHED_BYTES_MAX,
+        l0_sst_size_bytes: bulk::MEMTABLE_BYTES,
+        l0_flush_parallelism: bulk::SSTS_FLUSHED_IN_PARALLEL_MAX,
+        compactor_options: serving.compactor_options.map(|options| CompactorOptions {
+            worker: options.worker.map(|worker| CompactionWorkerOptions {
+                max_concurrent_compactions: bulk::COMPACTIONS_IN_PARALLEL_MAX,
+                bytes_to_fetch: bulk::COMPACTION_READ_AHEAD_BYTES,
+                max_fetch_tasks: bulk::COMPACTION_FETCH_TASKS_MAX,
+                max_subcompactions: 1,
+                max_sst_size: bulk::COMPACTED_SST_BYTES_MAX,
+                ..worker
+            }),
+            ..options
+        }),
+        ..serving
+    }
+}
+
+/// What of the SSTs that a writer writes is kept in the cache as they are written.
+pub(crate) fn cached_when_written(is_bulk: bool) -> BlockCachePolicy {
+    let policy = BlockCachePolicy::default();
+    if is_bulk {
+        return policy.with_flush_targets(&[]).with_compaction_output_targets(&[]);
+    }
+    policy
+}
+
+fn serving(local: bool) -> Settings {
     Settings {
         // The flusher of this crate decides when; a ticker would make each commit wait for it.
         flush_interval: None,
@@ -122,4 +173,57 @@ pub(crate) fn cache() -> (Arc<dyn DbCache>, u64) {
         Arc::new(split.build())
     });
     (Arc::clone(cache), HANDLES.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use object_store::memory::InMemory;
+    use slatedb::config::{FlushOptions, FlushType};
+
+    use crate::{OpenOptions, SlateStore, Store};
+
+    const RECORDS: u64 = 1000;
+
+    fn key(record: u64) -> Bytes {
+        [&[4], record.to_be_bytes().as_slice()].concat().into()
+    }
+
+    /// Whether records that were written out as an SST are read from it, rather than from the cache.
+    async fn is_read_from_ssts(options: &OpenOptions) -> bool {
+        let store = SlateStore::open_on(Arc::new(InMemory::new()), "catalog", options)
+            .await
+            .unwrap();
+        let mut transaction = store.begin().unwrap();
+        for record in 0..RECORDS {
+            transaction.put(key(record), Bytes::from(vec![7; 100])).unwrap();
+        }
+        transaction.commit().await.unwrap().durable().await.unwrap();
+        let flush = FlushOptions {
+            flush_type: FlushType::MemTable,
+        };
+        store.db().flush_with_options(flush).await.unwrap();
+        let view = store.view().unwrap();
+        let mut is_read = false;
+        for record in 0..RECORDS {
+            assert!(view.get(&key(record)).await.unwrap().is_some());
+            // Manifests are read now and then, too.
+            let last = store.inner.guard.seen.last_read().unwrap_or_default();
+            is_read |= last.contains("compacted");
+        }
+        store.close().await.unwrap();
+        is_read
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_cached_but_not_in_bulk() {
+        assert!(!is_read_from_ssts(&OpenOptions::create()).await);
+        let bulk = OpenOptions {
+            bulk: true,
+            ..OpenOptions::create()
+        };
+        assert!(is_read_from_ssts(&bulk).await);
+    }
 }
