@@ -7,6 +7,7 @@ use moraine_tables::{Relation, Value};
 use crate::import::context::Context;
 use crate::import::error::{ImportError, Problem};
 use crate::import::rules::{number, query, text};
+use crate::import::scheduled;
 use crate::import::stream::next_group;
 use crate::lake::Query;
 
@@ -19,7 +20,7 @@ const DATA_PATH: &str = "data_path";
 /// Tables whose rows belong together, each with the column that says so; the first one's rows hold those of the others.
 type Family = &'static [(Relation, &'static str)];
 
-const FAMILIES: [Family; 6] = [
+const FAMILIES: [Family; 5] = [
     &[(Relation::Schema, "schema_id")],
     &[(Relation::View, "view_id")],
     &[
@@ -32,7 +33,6 @@ const FAMILIES: [Family; 6] = [
         (Relation::NameMapping, "mapping_id"),
     ],
     &[(Relation::Tag, "object_id")],
-    &[(Relation::FilesScheduledForDeletion, "data_file_id")],
 ];
 
 /// The queries of this part.
@@ -43,6 +43,7 @@ pub(crate) fn queries() -> Vec<(Relation, Query)> {
         .map(|(relation, key)| (*relation, query(*relation, &[*key])));
     std::iter::once((Relation::Metadata, query(Relation::Metadata, &[])))
         .chain(families)
+        .chain(std::iter::once(scheduled::query()))
         .collect()
 }
 
@@ -52,7 +53,7 @@ pub(crate) async fn import(context: &mut Context<'_>, data_path: Option<&str>) -
     for family in FAMILIES {
         import_family(context, family).await?;
     }
-    Ok(())
+    scheduled::import(context).await
 }
 
 async fn metadata(context: &mut Context<'_>, data_path: Option<&str>) -> Result<(), ImportError> {
@@ -125,6 +126,7 @@ fn check(context: &mut Context<'_>, relation: Relation, rows: &mut Vec<Vec<Value
         }
         _ => {}
     }
+    context.separate_versions(relation, rows);
 }
 
 /// Adds a group; a macro or a mapping that is not whole is noted and left out.

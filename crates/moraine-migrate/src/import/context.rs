@@ -44,6 +44,8 @@ pub(crate) struct Context<'a> {
     pub(crate) catalog_id_max: u64,
     /// The greatest `next_catalog_id` and `next_file_id` of the snapshots so far.
     pub(crate) counters_max: [u64; 2],
+    /// The greatest `schema_version` of the snapshots so far.
+    pub(crate) schema_version_max: u64,
     pub(crate) file_id_max: Option<u64>,
     pub(crate) row_counts: BTreeMap<u64, RowCounts>,
     pub(crate) progress: &'a dyn Progress,

@@ -116,6 +116,8 @@ fn check(context: &mut Context<'_>, [table_id, data_file_id]: [u64; 2], group: &
     };
     context.retain_known(Relation::DataFile, data_files, 1, Relation::Table);
     context.retain_known(Relation::DeleteFile, delete_files, 1, Relation::Table);
+    context.separate_versions(Relation::DataFile, data_files);
+    context.separate_versions(Relation::DeleteFile, delete_files);
     if data_files.is_empty() {
         for (relation, rows) in TABLES.into_iter().zip(group) {
             for row in rows.drain(..) {

@@ -490,8 +490,13 @@ async fn check_versions(context: &mut Context<'_>, tables: &[DataPlan]) -> Resul
 /// All versions of one row: (begin, end).
 fn check_row(checks: &mut Checks, table_id: u64, row_id: u64, versions: &BTreeSet<(u64, Option<u64>)>) {
     let ends: BTreeSet<u64> = versions.iter().filter_map(|(_, end)| *end).collect();
+    let mut last_end = Some(0);
     for (begin, end) in versions {
         let first = ends.range(begin.saturating_add(1)..).next().copied();
+        if last_end.is_none_or(|last_end| last_end > *begin) {
+            two_at_once(checks, table_id, row_id, *begin);
+        }
+        last_end = first;
         if first == *end {
             continue;
         }
@@ -509,4 +514,20 @@ fn check_row(checks: &mut Checks, table_id: u64, row_id: u64, versions: &BTreeSe
             repair: format!("it {}", shown(first)),
         });
     }
+}
+
+/// Notes a version of a row that begins while another is there. Neither can be left out: which of them is the row is not known.
+fn two_at_once(checks: &mut Checks, table_id: u64, row_id: u64, begin: u64) {
+    let table = format!("ducklake_inlined_data_{table_id}_*");
+    let row = format!("row_id {row_id}, begin_snapshot {begin}");
+    let detail = "it begins while another version of the row is there".to_owned();
+    let refusal =
+        format!("{table} ({row}): {detail}; delete one of them, or end the earlier one at snapshot {begin}");
+    checks.beyond_repair.get_or_insert(refusal);
+    checks.problems.add(Problem {
+        table,
+        row,
+        detail,
+        repair: "there is none".to_owned(),
+    });
 }

@@ -9,9 +9,11 @@ mod files;
 mod inlined;
 mod parents;
 mod rules;
+mod scheduled;
 mod snapshots;
 mod stream;
 mod tables;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -88,6 +90,7 @@ pub async fn import(
         parents: survey.parents,
         catalog_id_max: 0,
         counters_max: [0; 2],
+        schema_version_max: 0,
         file_id_max: None,
         row_counts: BTreeMap::new(),
         progress,
@@ -113,6 +116,10 @@ pub async fn import(
             catalog,
             problems: checks.problems,
         });
+    }
+    if let Some(detail) = checks.beyond_repair {
+        load.discard().await?;
+        return Err(ImportError::Hopeless { catalog, detail });
     }
     load.finish(survey.newest).await?;
     Ok(ImportReport {
@@ -230,7 +237,7 @@ async fn survey(source: &mut dyn Source, checks: &mut Checks) -> Result<Survey, 
     ] {
         queries.extend(part.into_iter().map(|(_, query)| query));
     }
-    queries.extend(duplicates_queries().into_iter().map(|(_, query)| query));
+    queries.extend(file_ids_queries().into_iter().map(|(_, query)| query));
     source.prepare(&queries).await?;
     let (mut hasher, mut covered, mut types) =
         (DefaultHasher::new(), BTreeSet::new(), ColumnTypes::default());
@@ -316,15 +323,15 @@ async fn each_row(
     }
 }
 
-/// Ids that are given once in a lake, whatever else the key of their record says.
-fn duplicates_queries() -> Vec<(Relation, Query)> {
+/// The files of all tables by the ids that are given once in a lake, each with its table and the snapshot it ended at.
+fn file_ids_queries() -> Vec<(Relation, Query)> {
     [
         (Relation::DataFile, "data_file_id"),
         (Relation::DeleteFile, "delete_file_id"),
     ]
     .into_iter()
     .map(|(relation, id)| {
-        let query = rules::query_columns(relation, &[id, "table_id"], &[id]);
+        let query = rules::query_columns(relation, &[id, "table_id", "end_snapshot"], &[id]);
         (relation, query)
     })
     .collect()
@@ -332,7 +339,7 @@ fn duplicates_queries() -> Vec<(Relation, Query)> {
 
 /// Notes files of different tables that have the same id; within a table the record's key finds it out.
 async fn check_duplicates(context: &mut Context<'_>) -> Result<(), ImportError> {
-    for (relation, query) in duplicates_queries() {
+    for (relation, query) in file_ids_queries() {
         let (source, checks) = (context.source, &mut context.checks);
         let mut last: Option<(u64, u64)> = None;
         each_row(source, relation, &query, u64::MAX, |row| {

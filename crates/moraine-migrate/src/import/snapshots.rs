@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use moraine_codec::Nullable;
 use moraine_codec::proto::SnapshotValue;
-use moraine_commit::SnapshotChanges;
 use moraine_commit::bulk::{snapshot_record, snapshot_write};
+use moraine_commit::{ChangeEntry, ChangesMade, SnapshotChanges};
 use moraine_store::WriteSet;
 use moraine_tables::{Relation, Value};
 
@@ -17,9 +16,6 @@ use crate::lake::Query;
 
 /// Snapshots that are added together.
 const SNAPSHOTS_ADDED: usize = 1024;
-/// Field numbers of `SnapshotValue.next_catalog_id` and `next_file_id`, whose SQL NULL is kept in `null_fields`.
-const NEXT_CATALOG_ID_FIELD: u32 = 4;
-const NEXT_FILE_ID_FIELD: u32 = 5;
 
 /// The queries of this part.
 pub(crate) fn queries() -> Vec<(Relation, Query)> {
@@ -107,7 +103,9 @@ fn record(context: &mut Context<'_>, snapshot_id: u64, group: &[Vec<Vec<Value>>]
             repair: "one is made that says nothing of what changed".to_owned(),
         });
     }
-    let value = value(context, snapshot_id, row);
+    let made = changes.and_then(|row| text(row, 1)).unwrap_or_default();
+    let has_changed_schema = !schema_versions.is_empty() || says_schema_changed(made);
+    let value = value(context, snapshot_id, row, has_changed_schema);
     let changes = SnapshotChanges {
         snapshot_id,
         changes_made: changes.and_then(|row| text(row, 1)).map(str::to_owned),
@@ -124,44 +122,49 @@ fn record(context: &mut Context<'_>, snapshot_id: u64, group: &[Vec<Vec<Value>>]
     Some(snapshot_record(&value, Some(&changes), tables, files))
 }
 
-/// The row of `ducklake_snapshot`, its counters put right where it is the newest.
-fn value(context: &mut Context<'_>, snapshot_id: u64, row: &[Value]) -> SnapshotValue {
+/// The row of `ducklake_snapshot`, its counters and its schema version put right.
+fn value(
+    context: &mut Context<'_>,
+    snapshot_id: u64,
+    row: &[Value],
+    has_changed_schema: bool,
+) -> SnapshotValue {
     let time = match row.get(1) {
         Some(Value::TimestampTz(micros)) => *micros,
         _ => 0,
     };
-    let mut counters = [number(row, 3), number(row, 4)];
-    if snapshot_id == context.checks.newest {
-        put_right(context, snapshot_id, &mut counters);
-    }
-    for (greatest, counter) in context.counters_max.iter_mut().zip(counters) {
-        *greatest = counter.unwrap_or_default().max(*greatest);
-    }
-    let [next_catalog_id, next_file_id] = counters;
-    let mut value = SnapshotValue {
+    let [next_catalog_id, next_file_id] = counters(context, snapshot_id, [number(row, 3), number(row, 4)]);
+    let found = number(row, 2).unwrap_or_default();
+    SnapshotValue {
         snapshot_id,
         snapshot_time_micros: time,
-        schema_version: number(row, 2).unwrap_or_default(),
-        next_catalog_id: next_catalog_id.unwrap_or_default(),
-        next_file_id: next_file_id.unwrap_or_default(),
+        schema_version: schema_version(context, snapshot_id, found, has_changed_schema),
+        next_catalog_id,
+        next_file_id,
         ..SnapshotValue::default()
-    };
-    value.set_null(NEXT_CATALOG_ID_FIELD, next_catalog_id.is_none());
-    value.set_null(NEXT_FILE_ID_FIELD, next_file_id.is_none());
-    value
+    }
 }
 
-/// Raises the counters of the newest snapshot above every id there is, and every one that a snapshot before it may have given.
-fn put_right(context: &mut Context<'_>, snapshot_id: u64, counters: &mut [Option<u64>; 2]) {
-    let taken = [Some(context.catalog_id_max), context.file_id_max];
+/// The counters of a snapshot: no less than an earlier one may have given, and those of the newest above every id there is.
+fn counters(context: &mut Context<'_>, snapshot_id: u64, found: [Option<u64>; 2]) -> [u64; 2] {
+    let taken = match snapshot_id == context.checks.newest {
+        true => [Some(context.catalog_id_max), context.file_id_max],
+        false => [None; 2],
+    };
+    let mut counters = context.counters_max;
     for (position, name) in ["next_catalog_id", "next_file_id"].into_iter().enumerate() {
-        let (Some(counter), Some(taken)) = (counters.get_mut(position), taken.get(position)) else {
+        let (Some(counter), Some(found), Some(taken)) = (
+            counters.get_mut(position),
+            found.get(position),
+            taken.get(position),
+        ) else {
             continue;
         };
+        let before = *counter;
         let above_taken = taken.map_or(0, |taken| taken.saturating_add(1));
-        let before = context.counters_max.get(position).copied().unwrap_or_default();
         let needed = above_taken.max(before);
-        let detail = match *counter {
+        *counter = found.unwrap_or_default().max(needed);
+        let detail = match *found {
             None => format!("{name} is NULL"),
             Some(found) if found < above_taken => {
                 format!("{name} is {found}, but id {} is taken", above_taken - 1)
@@ -177,6 +180,57 @@ fn put_right(context: &mut Context<'_>, snapshot_id: u64, counters: &mut [Option
             detail,
             repair: format!("it becomes {needed}"),
         });
-        *counter = Some(needed);
     }
+    context.counters_max = counters;
+    counters
+}
+
+/// The schema version of a snapshot, no less than that of an earlier one. A snapshot that has changed the schema needs one of
+/// its own, and every later one with it: that is beyond repair.
+fn schema_version(context: &mut Context<'_>, snapshot_id: u64, found: u64, has_changed_schema: bool) -> u64 {
+    let before = context.schema_version_max;
+    context.schema_version_max = before.max(found);
+    if found >= before {
+        return found;
+    }
+    let row = format!("snapshot_id {snapshot_id}");
+    let detail = format!("schema_version is {found}, but an earlier snapshot has {before}");
+    let repair = match has_changed_schema {
+        false => format!("it becomes {before}"),
+        true => {
+            let table = Relation::Snapshot.name();
+            let refusal = format!(
+                "{table} ({row}): {detail}, and this one has changed the schema, so neither version can be its own; give \
+                 it and those after it greater ones, in {} too",
+                Relation::SchemaVersions
+            );
+            context.checks.beyond_repair.get_or_insert(refusal);
+            "there is none".to_owned()
+        }
+    };
+    context.checks.problems.add(Problem {
+        table: Relation::Snapshot.name(),
+        row,
+        detail,
+        repair,
+    });
+    before
+}
+
+/// Whether a snapshot says of itself that it has changed the schema; one that says what nobody knows may have.
+fn says_schema_changed(changes_made: &str) -> bool {
+    let is_data = |entry: &ChangeEntry| {
+        matches!(
+            entry,
+            ChangeEntry::InsertedIntoTable(_)
+                | ChangeEntry::DeletedFromTable(_)
+                | ChangeEntry::InlinedInsert(_)
+                | ChangeEntry::InlinedDelete(_)
+                | ChangeEntry::InlineFlush(_)
+                | ChangeEntry::MergeAdjacent(_)
+                | ChangeEntry::RewriteDelete(_)
+                | ChangeEntry::CompactedTable(_)
+        )
+    };
+    !ChangesMade::parse(changes_made).entries.iter().all(is_data)
 }

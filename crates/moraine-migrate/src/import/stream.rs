@@ -23,6 +23,8 @@ pub(crate) struct Checks {
     pub(crate) problems: Problems,
     /// The newest snapshot; no row begins or ends after it.
     pub(crate) newest: u64,
+    /// The first thing found that no repair can make good.
+    pub(crate) beyond_repair: Option<String>,
 }
 
 impl Checks {

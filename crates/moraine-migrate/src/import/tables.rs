@@ -82,10 +82,7 @@ fn check(context: &mut Context<'_>, table_id: u64, group: &mut [Vec<Vec<Value>>]
     for (relation, rows) in TABLES.into_iter().zip(group.iter_mut()) {
         match relation {
             Relation::Table => context.retain_known(relation, rows, SCHEMA_ID, Relation::Schema),
-            Relation::Column => {
-                context.retain_known(relation, rows, 3, Relation::Table);
-                retain_nested(context, rows);
-            }
+            Relation::Column => context.retain_known(relation, rows, 3, Relation::Table),
             Relation::TableStats | Relation::TableColumnStats => {
                 context.retain_known(relation, rows, 0, Relation::Table);
             }
@@ -93,6 +90,10 @@ fn check(context: &mut Context<'_>, table_id: u64, group: &mut [Vec<Vec<Value>>]
                 context.retain_known(relation, rows, 1, Relation::Table);
             }
             _ => {}
+        }
+        context.separate_versions(relation, rows);
+        if relation == Relation::Column {
+            retain_nested(context, rows);
         }
     }
     end_partitionings(context, group);

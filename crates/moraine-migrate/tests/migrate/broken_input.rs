@@ -369,3 +369,165 @@ async fn row_ids_of_files_above_their_counter() {
     )
     .await;
 }
+
+/// SQL that adds rows of a table again, changed; the table loses its primary key, as other catalogs have none.
+fn again(table: &str, rows: &str, change: &str) -> String {
+    format!(
+        "CREATE TEMP TABLE changed AS SELECT * FROM {table} WHERE {rows}; UPDATE changed SET {change}; \
+         CREATE TABLE both AS SELECT * FROM {table}; INSERT INTO both SELECT * FROM changed; DROP TABLE {table}; \
+         ALTER TABLE both RENAME TO {table}; DROP TABLE changed"
+    )
+}
+
+#[tokio::test]
+async fn versions_of_one_thing_that_are_there_at_the_same_snapshot() {
+    for (table, rows) in [
+        ("ducklake_schema", "schema_id = 0"),
+        ("ducklake_table", "table_id = 1"),
+        ("ducklake_view", "view_id = 5"),
+        ("ducklake_macro", "macro_id = 6"),
+        ("ducklake_tag", "object_id = 1"),
+        ("ducklake_column", "column_id = 2 AND end_snapshot IS NULL"),
+        ("ducklake_column_tag", "column_id = 2 AND end_snapshot IS NULL"),
+        ("ducklake_partition_info", "partition_id = 3"),
+        ("ducklake_sort_info", "sort_id = 4"),
+        ("ducklake_data_file", "data_file_id = 0"),
+        ("ducklake_delete_file", "delete_file_id = 3"),
+    ] {
+        for (change, words) in [
+            (
+                "begin_snapshot = 5",
+                "it lives from snapshot 5 on, and another version of it lives from",
+            ),
+            (
+                "begin_snapshot = 4, end_snapshot = 5",
+                "it lives from snapshot 4 to 5, and another version of it lives from",
+            ),
+        ] {
+            broken(&again(table, rows, change), &[(table, words)]).await;
+        }
+    }
+    broken(
+        "UPDATE ducklake_column SET end_snapshot = 4 WHERE column_id = 2 AND end_snapshot = 2",
+        &[(
+            "ducklake_column",
+            "it lives from snapshot 2 on, and another version of it lives from snapshot 1 to 4",
+        )],
+    )
+    .await;
+    let ended = "UPDATE ducklake_partition_info SET end_snapshot = 5;";
+    let later = again(
+        "ducklake_partition_info",
+        "partition_id = 3",
+        "begin_snapshot = 4, end_snapshot = NULL",
+    );
+    broken(
+        &format!("{ended} {later}"),
+        &[("ducklake_partition_info", "lives from snapshot 1 to 5")],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn live_files_that_wait_to_be_deleted() {
+    for (table, id) in [
+        ("ducklake_data_file", "data_file_id"),
+        ("ducklake_delete_file", "delete_file_id"),
+    ] {
+        broken(
+            &format!(
+                "INSERT INTO ducklake_files_scheduled_for_deletion \
+                 SELECT {id}, path, path_is_relative, '2026-01-01 00:00:00+00' FROM {table} WHERE end_snapshot IS NULL"
+            ),
+            &[(
+                "ducklake_files_scheduled_for_deletion",
+                &format!("{table} has a row of it that lives, of table 1"),
+            )],
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn counters_and_schema_versions_that_fall() {
+    for (change, words) in [
+        (
+            "next_file_id = 30 WHERE snapshot_id = 3",
+            "next_file_id is 20, but an earlier snapshot has 30",
+        ),
+        (
+            "next_catalog_id = 5 WHERE snapshot_id = 3",
+            "next_catalog_id is 5, but an earlier snapshot has 20",
+        ),
+        (
+            "next_catalog_id = NULL WHERE snapshot_id = 3",
+            "next_catalog_id is NULL",
+        ),
+        (
+            "schema_version = 1 WHERE snapshot_id = 5",
+            "schema_version is 1, but an earlier snapshot has 2",
+        ),
+        (
+            "schema_version = 3 WHERE snapshot_id = 5",
+            "schema_version is 2, but an earlier snapshot has 3",
+        ),
+    ] {
+        let sql = format!("UPDATE ducklake_snapshot SET {change}");
+        broken(&sql, &[("ducklake_snapshot", words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_no_repair_can_make_good_is_refused_by_name() {
+    let other_file = again(
+        "ducklake_data_file",
+        "data_file_id = 0",
+        "begin_snapshot = 5, path = 'g.parquet'",
+    );
+    for (sql, table, words) in [
+        (
+            other_file.as_str(),
+            "ducklake_data_file",
+            "it lives from snapshot 5 on, and another version of it lives from snapshot 3 on",
+        ),
+        (
+            "UPDATE ducklake_snapshot SET schema_version = 7 WHERE snapshot_id = 1",
+            "ducklake_snapshot",
+            "schema_version is 2, but an earlier snapshot has 7",
+        ),
+        (
+            "UPDATE ducklake_inlined_data_1_2 SET end_snapshot = NULL WHERE row_id = 11",
+            "ducklake_inlined_data_1_*",
+            "it begins while another version of the row is there",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lake.sqlite");
+        let (_, catalog) = lake().await;
+        export_to(&catalog, &sqlite(&path)).await;
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch(sql).unwrap();
+        drop(file);
+        let store = Arc::new(MemoryStore::new());
+        let refused = import_from(&sqlite(&path), &store, &ImportOptions::default()).await;
+        let Err(ImportError::Broken { problems, .. }) = refused else {
+            panic!("{sql}: {refused:?}");
+        };
+        let is_told = problems
+            .found
+            .iter()
+            .any(|problem| problem.table == table && problem.to_string().contains(words));
+        assert!(is_told, "{sql}: {problems}");
+        let options = ImportOptions {
+            repair: true,
+            ..ImportOptions::default()
+        };
+        let refused = import_from(&sqlite(&path), &store, &options).await;
+        let Err(error @ ImportError::Hopeless { .. }) = refused else {
+            panic!("{sql}: {refused:?}");
+        };
+        let error = error.to_string();
+        assert!(error.contains(table) && error.contains(words), "{sql}: {error}");
+        assert_eq!(records(&store).await, BTreeMap::new(), "{sql}");
+    }
+}

@@ -188,6 +188,7 @@ async fn more_definitions(catalog: &Arc<Catalog>) {
     two.end(Relation::Column, 0, 2, 2).await;
     two.add(Relation::Column, vec![column(2, 2, "label", "varchar")])
         .await;
+    two.end(Relation::ColumnTag, 1, 2, 3).await;
     two.add(
         Relation::ColumnTag,
         vec![vec![n(1), n(2), n(2), NULL, s("comment"), s("second")]],
