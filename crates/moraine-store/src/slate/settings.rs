@@ -36,7 +36,7 @@ const UNFLUSHED_BYTES_MAX: usize = 192 * 1024 * 1024;
 /// and what compactions read ahead and write at a time is kept small: memory stays the same however much is written.
 mod bulk {
     /// Bytes in memory that are not in SSTs yet.
-    pub(super) const UNFLUSHED_BYTES_MAX: usize = 48 * 1024 * 1024;
+    pub(super) const UNFLUSHED_BYTES_MAX: usize = 32 * 1024 * 1024;
     /// Bytes of a memtable that is written out.
     pub(super) const MEMTABLE_BYTES: usize = 16 * 1024 * 1024;
     /// SSTs of memtables that are being written at a time, each with its unsent parts.
