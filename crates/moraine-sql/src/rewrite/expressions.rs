@@ -43,34 +43,7 @@ pub(super) fn rewrite(expr: &mut Expr, scope: &Scope) -> Result<(), QueryError> 
             *expr = taken(inner);
             Ok(())
         }
-        Expr::BinaryOp { left, op, right } => {
-            if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
-                if parts
-                    .first()
-                    .is_some_and(|schema| schema == crate::dialect::QUANTIFIED)
-                {
-                    return Ok(());
-                }
-                *op = operator(parts.last().map(String::as_str).unwrap_or_default())?;
-            }
-            if matches!(op, BinaryOperator::PGOverlap) {
-                *expr = call("array_has_any", vec![taken(left), taken(right)]);
-                return Ok(());
-            }
-            let getter = match op {
-                BinaryOperator::Arrow => Some("json_get"),
-                BinaryOperator::LongArrow => Some("json_get_text"),
-                _ => None,
-            };
-            if let Some(getter) = getter {
-                *expr = call(getter, vec![taken(left), taken(right)]);
-                return Ok(());
-            }
-            if let Some(rows) = rows::comparison(left, op, right)? {
-                *expr = rows;
-            }
-            Ok(())
-        }
+        Expr::BinaryOp { .. } => binary(expr),
         Expr::Function(function) => {
             if let Some(array) = array_of_subquery(function)? {
                 *expr = array;
@@ -107,6 +80,39 @@ pub(super) fn rewrite(expr: &mut Expr, scope: &Scope) -> Result<(), QueryError> 
         }
         other => rewrite_literal(other),
     }
+}
+
+/// An operator by its symbol, and those that are calls here or take rows apart.
+fn binary(expr: &mut Expr) -> Result<(), QueryError> {
+    let Expr::BinaryOp { left, op, right } = expr else {
+        return Ok(());
+    };
+    if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
+        if parts
+            .first()
+            .is_some_and(|schema| schema == crate::dialect::QUANTIFIED)
+        {
+            return Ok(());
+        }
+        *op = operator(parts.last().map(String::as_str).unwrap_or_default())?;
+    }
+    if matches!(op, BinaryOperator::PGOverlap) {
+        *expr = call("array_has_any", vec![taken(left), taken(right)]);
+        return Ok(());
+    }
+    let getter = match op {
+        BinaryOperator::Arrow => Some("json_get"),
+        BinaryOperator::LongArrow => Some("json_get_text"),
+        _ => None,
+    };
+    if let Some(getter) = getter {
+        *expr = call(getter, vec![taken(left), taken(right)]);
+        return Ok(());
+    }
+    if let Some(rows) = rows::comparison(left, op, right)? {
+        *expr = rows;
+    }
+    Ok(())
 }
 
 /// The lower bound of `BETWEEN SYMMETRIC`.
