@@ -1,41 +1,71 @@
 //! A catalog that is broken is reported with table and row, leaves nothing, and is imported only where a repair is asked for.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use moraine_commit::check::{Finding, check};
-use moraine_migrate::import::{ImportError, ImportOptions};
+use moraine_migrate::import::{ImportError, ImportOptions, ImportReport, Problems};
 use moraine_store::{MemoryStore, Store};
 
 use crate::support::{export_to, import_from, lake, records, sqlite};
 
+/// A whole catalog that was broken with SQL, whose import is refused.
+struct Refused {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    store: Arc<MemoryStore>,
+    problems: Problems,
+}
+
+impl Refused {
+    async fn after(sql: &str) -> Refused {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lake.sqlite");
+        let (_, catalog) = lake().await;
+        export_to(&catalog, &sqlite(&path)).await;
+        let file = rusqlite::Connection::open(&path).unwrap();
+        file.execute_batch(sql).unwrap();
+        drop(file);
+        let store = Arc::new(MemoryStore::new());
+        let refused = import_from(&sqlite(&path), &store, &ImportOptions::default()).await;
+        let Err(ImportError::Broken { problems, .. }) = refused else {
+            panic!("{sql}: {refused:?}");
+        };
+        Refused {
+            _folder: folder,
+            path,
+            store,
+            problems,
+        }
+    }
+
+    fn tells(&self, table: &str, words: &str) -> bool {
+        let mut found = self.problems.found.iter();
+        found.any(|problem| problem.table == table && problem.to_string().contains(words))
+    }
+
+    async fn repaired(&self) -> Result<ImportReport, ImportError> {
+        let options = ImportOptions {
+            repair: true,
+            ..ImportOptions::default()
+        };
+        import_from(&sqlite(&self.path), &self.store, &options).await
+    }
+}
+
 /// Breaks a whole catalog with SQL: what is found then, and that a repair makes a lake.
 async fn broken(sql: &str, expected: &[(&str, &str)]) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("lake.sqlite");
-    let (_, catalog) = lake().await;
-    export_to(&catalog, &sqlite(&path)).await;
-    let file = rusqlite::Connection::open(&path).unwrap();
-    file.execute_batch(sql).unwrap();
-    drop(file);
-    let store = Arc::new(MemoryStore::new());
-    let refused = import_from(&sqlite(&path), &store, &ImportOptions::default()).await;
-    let Err(ImportError::Broken { problems, .. }) = refused else {
-        panic!("{sql}: {refused:?}");
-    };
+    let refused = Refused::after(sql).await;
+    let (problems, store) = (&refused.problems, &refused.store);
     for (table, words) in expected {
-        let is_told = problems
-            .found
-            .iter()
-            .any(|problem| problem.table == *table && problem.to_string().contains(words));
-        assert!(is_told, "{sql}: {table}: {words} is not in\n{problems}");
+        assert!(
+            refused.tells(table, words),
+            "{sql}: {table}: {words} is not in\n{problems}"
+        );
     }
-    assert_eq!(records(&store).await, BTreeMap::new(), "{sql}");
-    let options = ImportOptions {
-        repair: true,
-        ..ImportOptions::default()
-    };
-    let report = import_from(&sqlite(&path), &store, &options).await.unwrap();
+    assert_eq!(records(store).await, BTreeMap::new(), "{sql}");
+    let report = refused.repaired().await.unwrap();
     assert_eq!(report.problems.total, problems.total, "{sql}");
     let mut findings = Vec::new();
     let mut note = |finding: Finding| findings.push(format!("{finding:?}"));
@@ -501,33 +531,14 @@ async fn what_no_repair_can_make_good_is_refused_by_name() {
             "it begins while another version of the row is there",
         ),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lake.sqlite");
-        let (_, catalog) = lake().await;
-        export_to(&catalog, &sqlite(&path)).await;
-        let file = rusqlite::Connection::open(&path).unwrap();
-        file.execute_batch(sql).unwrap();
-        drop(file);
-        let store = Arc::new(MemoryStore::new());
-        let refused = import_from(&sqlite(&path), &store, &ImportOptions::default()).await;
-        let Err(ImportError::Broken { problems, .. }) = refused else {
-            panic!("{sql}: {refused:?}");
-        };
-        let is_told = problems
-            .found
-            .iter()
-            .any(|problem| problem.table == table && problem.to_string().contains(words));
-        assert!(is_told, "{sql}: {problems}");
-        let options = ImportOptions {
-            repair: true,
-            ..ImportOptions::default()
-        };
-        let refused = import_from(&sqlite(&path), &store, &options).await;
-        let Err(error @ ImportError::Hopeless { .. }) = refused else {
-            panic!("{sql}: {refused:?}");
+        let refused = Refused::after(sql).await;
+        assert!(refused.tells(table, words), "{sql}: {}", refused.problems);
+        let hopeless = refused.repaired().await;
+        let Err(error @ ImportError::Hopeless { .. }) = hopeless else {
+            panic!("{sql}: {hopeless:?}");
         };
         let error = error.to_string();
         assert!(error.contains(table) && error.contains(words), "{sql}: {error}");
-        assert_eq!(records(&store).await, BTreeMap::new(), "{sql}");
+        assert_eq!(records(&refused.store).await, BTreeMap::new(), "{sql}");
     }
 }
