@@ -10,11 +10,12 @@ use arrow_buffer::i256;
 use arrow_schema::DataType;
 use datafusion::arrow::compute::kernels::numeric;
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::evaluation::Evaluation;
 use crate::error::QueryError;
 use crate::quotient;
 use crate::types::{NUMERIC_PRECISION, NUMERIC_SCALE};
@@ -163,11 +164,8 @@ impl ScalarUDFImpl for Arithmetic {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
         let (left_type, right_type) = self.operands(&types)?;
-        let constant = args
-            .args
-            .iter()
-            .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
+        let evaluation = Evaluation::of(&args);
+        let rows = evaluation.rows;
         let mut operands = args
             .args
             .iter()
@@ -179,10 +177,7 @@ impl ScalarUDFImpl for Arithmetic {
         };
         let (left, right): (Result<ArrayRef>, Result<ArrayRef>) = (left, right);
         let result = self.operated(&left?, &right?)?;
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        evaluation.result(result)
     }
 }
 

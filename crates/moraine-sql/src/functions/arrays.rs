@@ -7,12 +7,13 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int32Array, ListArray, PrimitiveArray, new_empty_array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
+use datafusion::common::Result;
 use datafusion::common::cast::as_list_array;
-use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::evaluation::Evaluation;
 use crate::error::QueryError;
 
 /// Elements of one series at most: what a query may hold in memory in one value.
@@ -130,11 +131,8 @@ impl ScalarUDFImpl for ArrayFunction {
         if self.kind == Kind::Series && !whole_numbers(&types) {
             return self.temporal.invoke_with_args(args);
         }
-        let constant = args
-            .args
-            .iter()
-            .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
+        let evaluation = Evaluation::of(&args);
+        let rows = evaluation.rows;
         let arrays = args
             .args
             .into_iter()
@@ -152,10 +150,7 @@ impl ScalarUDFImpl for ArrayFunction {
                 measured(self.kind, &arrays)?
             }
         };
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        evaluation.result(result)
     }
 }
 

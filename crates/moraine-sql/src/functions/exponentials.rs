@@ -7,11 +7,12 @@ use arrow_array::types::{Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrayRef, Decimal256Array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::evaluation::Evaluation;
 use crate::error::{InputError, QueryError};
 use crate::quotient::{rounded, ten_to, too_large};
 use crate::significance::{Origin, decimal_exponent};
@@ -88,11 +89,8 @@ impl ScalarUDFImpl for ExactFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args
-            .args
-            .iter()
-            .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
+        let evaluation = Evaluation::of(&args);
+        let rows = evaluation.rows;
         let operands = args.args.iter().map(|argument| {
             let exact = match argument.data_type() {
                 decimal @ (DataType::Decimal128(..) | DataType::Decimal256(..)) => decimal,
@@ -112,10 +110,7 @@ impl ScalarUDFImpl for ExactFunction {
         let scale = self.exponential.origin().scale();
         let array = Decimal256Array::from(results).with_precision_and_scale(NUMERIC_PRECISION, scale)?;
         let array: ArrayRef = Arc::new(array);
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
-        }
-        Ok(ColumnarValue::Array(array))
+        evaluation.result(array)
     }
 }
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::Result;
 use datafusion::common::cast::as_list_array;
-use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
 use moraine_tables::Value;
 
+use super::evaluation::Evaluation;
 use crate::error::{InputError, QueryError};
 use crate::text;
 use crate::text::json::Json;
@@ -153,11 +154,8 @@ impl ScalarUDFImpl for JsonFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args
-            .args
-            .iter()
-            .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
+        let evaluation = Evaluation::of(&args);
+        let rows = evaluation.rows;
         let kinds: Vec<Option<SqlType>> = args
             .arg_fields
             .iter()
@@ -187,10 +185,7 @@ impl ScalarUDFImpl for JsonFunction {
             results.push(result);
         }
         let results: ArrayRef = Arc::new(StringArray::from(results));
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&results, 0)?));
-        }
-        Ok(ColumnarValue::Array(results))
+        evaluation.result(results)
     }
 }
 

@@ -4,6 +4,7 @@ mod arithmetic;
 mod arrays;
 mod buckets;
 mod encodings;
+mod evaluation;
 mod exponentials;
 mod formats;
 mod json;

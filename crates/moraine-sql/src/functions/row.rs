@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::Result;
-use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
 use moraine_tables::Value;
 
+use super::evaluation::Evaluation;
 use crate::error::QueryError;
 use crate::types::SqlType;
 use crate::values;
@@ -112,11 +112,8 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args
-            .args
-            .iter()
-            .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
+        let evaluation = Evaluation::of(&args);
+        let rows = evaluation.rows;
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
             let mut arguments = Vec::with_capacity(args.args.len());
@@ -130,10 +127,6 @@ impl ScalarUDFImpl for RowFunction {
             results.push((self.call)(&arguments).map_err(QueryError::wrapped)?);
         }
         let array = values::array(&results, self.result).map_err(QueryError::wrapped)?;
-        if constant {
-            let scalar = datafusion::common::ScalarValue::try_from_array(array.as_ref(), 0)?;
-            return Ok::<_, DataFusionError>(ColumnarValue::Scalar(scalar));
-        }
-        Ok(ColumnarValue::Array(array))
+        evaluation.result(array)
     }
 }
