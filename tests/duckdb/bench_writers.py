@@ -3,15 +3,16 @@
 
     python tests/duckdb/bench_writers.py --moraine target/release/moraine [--postgres CONNSTR] [--writers 1,8,16]
 
-Every writer is a process of its own and commits one row per transaction as fast as it can: into one table of all
-or a table of its own, by appending or by updating a row that is its alone. Times are of whole statements as the
-client sees them; each writer has committed once before the clock starts, so that nobody waits for another's first
-statement. "max/mean" is the longest of them by the mean of all. "tries" are what the catalog saw: how
-often a transaction came to commit, for each one that did; "moved" is how many of them were shifted to a newer
-snapshot instead. "client" and "server" are milliseconds of CPU for one commit, and "bound" is the commits per second
-that all of the machine's CPU would give at that: where commits/s come near it nothing but the clients' own work is
-left. (PostgreSQL's CPU is not counted.) Rows are counted at the end, and a row lost or written twice ends the run
-with an error; nothing is asserted about time. With --write-ms the catalog lies in a bucket whose writes take so long.
+Every writer is a process of its own and commits one row per transaction as fast as it can: into one table of all or a
+table of its own, by appending or by updating a row that is its alone. Times are of whole statements as the client
+sees them; each writer has committed once before the clock starts, so that nobody waits for another's first statement,
+and none ends before all are done: the end of a DuckDB process costs as much CPU as several commits. "max/mean" is the
+longest of them by the mean of all. "tries" are what the catalog saw: how often a transaction came to commit, for each
+one that did; "moved" is how many of them were shifted to a newer snapshot instead. "client" and "server" are
+milliseconds of CPU for one commit, and "bound" is the commits per second that all of the machine's CPU would give at
+that: where commits/s come near it nothing but the clients' own work is left. (PostgreSQL's CPU is not counted.) Rows
+are counted at the end, and a row lost or written twice ends the run with an error; nothing is asserted about time.
+With --write-ms the catalog lies in a bucket whose writes take so long.
 `cargo xtask bench commit` builds what is needed and runs this program over all works; `cargo xtask bench writers`
 over one.
 """
@@ -131,6 +132,7 @@ def write(lake, number, table, work, commits, barrier, results):
         if error:
             errors.append(error)
     results.put((number, milliseconds, errors, cpu_seconds() - before))
+    barrier.wait()
 
 
 def commit(client, number, step, table, work):
@@ -186,6 +188,7 @@ def measure(catalog, directory, writers, commits, work, own_tables):
     outcomes = [results.get() for _ in fleet]
     seconds = time.perf_counter() - started
     server = catalog.cpu_seconds() - server
+    barrier.wait()
     for process in fleet:
         process.join()
     times = sorted(value for outcome in outcomes for value in outcome[1])
