@@ -90,10 +90,13 @@ impl Ownership {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use object_store::memory::InMemory;
     use slatedb::config::Settings;
 
     use super::*;
+    use crate::location::Location;
+    use crate::{OpenOptions, SlateStore, Store};
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -145,10 +148,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_commit_that_became_durable_is_an_answer() {
-        let objects = Arc::new(InMemory::new());
-        let first = owned(&objects, LONG).await;
-        first.note(Instant::now());
-        let _successor = owned(&objects, Duration::ZERO).await;
-        first.confirm().await.unwrap();
+        let location = Location {
+            store: Arc::new(InMemory::new()),
+            prefix: "db".into(),
+            local: false,
+        };
+        let store = SlateStore::start(&location, &OpenOptions::default()).await;
+        let store = store.ok().unwrap();
+        let ownership = &store.inner.ownership;
+        let before = Instant::now();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let since = before.elapsed();
+        assert!(ownership.age() >= since, "nothing was heard after it was opened");
+        let mut transaction = store.begin().unwrap();
+        transaction
+            .put(Bytes::from_static(b"key"), Bytes::from_static(b"value"))
+            .unwrap();
+        let pending = transaction.commit().await.unwrap();
+        pending.durable().await.unwrap();
+        let age = ownership.age();
+        assert!(age < before.elapsed(), "the commit was an answer");
     }
 }
