@@ -109,9 +109,9 @@ class Outcome:
     wrong: int
 
 
-def attach(connection, data, options):
+def attach(connection, data, options, threads=1):
     """A DuckDB with the lake in use."""
-    client = connect(threads=1)
+    client = connect(threads=threads)
     client.execute(f"ATTACH 'ducklake:{connection}' AS lake (DATA_PATH '{data}'{options})")
     client.execute("USE lake")
     return client
@@ -164,9 +164,9 @@ def check(client, tables, work, acknowledged):
     return abs(found - acknowledged)
 
 
-def measure(catalog, directory, writers, commits, work, own_tables):
+def measure(catalog, directory, writers, commits, work, own_tables, threads):
     """One fleet of writers on a fresh lake."""
-    lake = (catalog.connection(), os.path.join(directory, "files"), catalog.options)
+    lake = (catalog.connection(), os.path.join(directory, "files"), catalog.options, threads)
     client = attach(*lake)
     tables = [f"t{number}" for number in range(writers if own_tables else 1)]
     for number, table in enumerate(tables):
@@ -248,7 +248,8 @@ def compare(options):
     """Fleets of every size on all catalogs, for one kind of work; the rows lost or written twice."""
     where = "tables of their own" if options.own_tables else "one table"
     stored = f", writes take {options.write_ms} ms" if options.write_ms else ""
-    print(f"{options.work}, {where}, {options.commits} commits a writer{stored}; times in milliseconds")
+    writer = f"{options.commits} commits a writer of {options.threads} threads"
+    print(f"{options.work}, {where}, {writer}{stored}; times in milliseconds")
     print(
         f"{'':16}{'writers':>8}{'commits/s':>11}{'p50':>8}{'p99':>8}{'max':>8}{'max/mean':>9}{'tries':>7}"
         f"{'moved':>7}{'client':>8}{'server':>8}{'bound':>8}{'failed':>8}{'wrong':>7}",
@@ -261,7 +262,15 @@ def compare(options):
                 catalog = maker(directory)
                 catalog.start()
                 try:
-                    outcome = measure(catalog, directory, writers, options.commits, options.work, options.own_tables)
+                    outcome = measure(
+                        catalog,
+                        directory,
+                        writers,
+                        options.commits,
+                        options.work,
+                        options.own_tables,
+                        options.threads,
+                    )
                 finally:
                     catalog.stop()
             report(name, writers, outcome)
@@ -277,6 +286,12 @@ def main():
     parser.add_argument("--writers", default="1,4,8,16,32", help="sizes of the fleet, separated by commas")
     parser.add_argument("--commits", type=int, default=20, help="commits of each writer")
     parser.add_argument("--work", choices=["append", "update"], default="append")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=os.cpu_count(),
+        help="threads of each DuckDB; as many as there are cores unless given, as DuckDB itself does",
+    )
     parser.add_argument("--own-tables", action="store_true", help="a table for each writer rather than one of all")
     parser.add_argument("--rebase", action="store_true", help="appends with --rebase-appends too")
     parser.add_argument("--write-ms", type=float, default=0, help="keep the catalog in a bucket as slow as that")
