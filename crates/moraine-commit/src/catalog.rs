@@ -14,7 +14,7 @@ use crate::claims::Claims;
 use crate::definitions::{DefinitionView, Definitions};
 use crate::error::{CatalogError, StageError};
 use crate::indexes::IndexMemory;
-use crate::slot::{Hold, Slot};
+use crate::slot::{Hold, Place, Slot};
 use crate::transaction::CatalogTransaction;
 use crate::verbs::GROUP_BYTES_MAX;
 
@@ -57,6 +57,21 @@ pub enum Turn {
     /// waits for 10 s at most, and others wait for it for an eighth of the reservation from one of its statements to the next,
     /// until it is known to read only ([`CatalogTransaction::give_turn_up`]).
     Possible,
+}
+
+/// A place in line for a turn ([`Catalog::line_up`]). Dropping it gives it up.
+#[derive(Debug)]
+pub struct TurnPlace {
+    place: Place,
+    reservation: Duration,
+}
+
+impl TurnPlace {
+    /// Waits until the turn is near, no longer than for the turn itself: whoever has it has inserted its snapshot, and nobody
+    /// else comes before this one. What a client does from here to its first read is then done while the other commits.
+    pub async fn near(&mut self) {
+        self.place.near().await;
+    }
 }
 
 /// What may be done with a lake.
@@ -208,6 +223,12 @@ impl Catalog {
     /// # Errors
     /// See [`CatalogError`].
     pub async fn begin_in_turn(self: &Arc<Self>, turn: Turn) -> Result<CatalogTransaction, CatalogError> {
+        self.begin_at(self.line_up(turn)).await
+    }
+
+    /// Takes the place in line of a transaction that is to begin when its turn comes.
+    #[must_use]
+    pub fn line_up(&self, turn: Turn) -> TurnPlace {
         let (reservation, limit) = match turn {
             Turn::SecondTry => (self.reservation, self.slot_wait),
             Turn::Expected => (self.reservation / EXPECTED_PART, self.slot_wait),
@@ -216,9 +237,20 @@ impl Catalog {
                 POSSIBLE_WAIT.min(self.slot_wait),
             ),
         };
-        let hold = self.slot.wait(reservation, limit).await;
+        TurnPlace {
+            place: self.slot.line_up(reservation, limit),
+            reservation,
+        }
+    }
+
+    /// [`Catalog::begin_in_turn`] from a place in line that was taken before.
+    ///
+    /// # Errors
+    /// See [`CatalogError`].
+    pub async fn begin_at(self: &Arc<Self>, place: TurnPlace) -> Result<CatalogTransaction, CatalogError> {
+        let hold = place.place.turn().await;
         let mut transaction = self.begin().await?;
-        transaction.give_slot(hold, reservation);
+        transaction.give_slot(hold, place.reservation);
         Ok(transaction)
     }
 
@@ -285,6 +317,13 @@ impl Catalog {
         self.activity.only_grows()
     }
 
+    /// Whether a transaction of this process has seen the lake: whoever begins now sees it too, since a lake never ceases to
+    /// exist. False says nothing.
+    #[must_use]
+    pub fn is_known_to_exist(&self) -> bool {
+        self.unmigrated_head().is_some()
+    }
+
     /// What was seen to happen here.
     pub(crate) fn activity(&self) -> &Activity {
         &self.activity
@@ -332,9 +371,10 @@ impl Catalog {
         })
     }
 
-    /// The commit slot, if nobody has it.
+    /// The commit slot, if nobody has it, for a transaction that inserts its snapshot.
     pub(crate) fn try_take_slot(&self) -> Option<Hold> {
-        self.slot.try_take(self.slot_idle)
+        let hold = self.slot.try_take(self.slot_idle);
+        hold.filter(|hold| hold.finish(self.slot_idle))
     }
 
     /// The commit slot, if nobody has it, for a transaction that has yet to insert its snapshot.
@@ -347,9 +387,10 @@ impl Catalog {
         self.reservation
     }
 
-    /// Whether the slot is still this transaction's. It has done something, so others go on waiting for it.
+    /// Whether the slot is still this transaction's, which inserts its snapshot or has done something since, so that others
+    /// go on waiting for it.
     pub(crate) fn renew(&self, hold: &Hold) -> bool {
-        hold.renew(self.slot_idle)
+        hold.finish(self.slot_idle)
     }
 
     /// Bytes of a group's commits that may be on their way before it waits for them.

@@ -109,7 +109,7 @@ pub mod words;
 
 pub use catalog::{
     Access, BATCH_BYTES_MAX, Catalog, CatalogOptions, RESERVATION_DEFAULT, SLOT_IDLE_DEFAULT,
-    SLOT_WAIT_DEFAULT, Turn,
+    SLOT_WAIT_DEFAULT, Turn, TurnPlace,
 };
 pub use change::{Change, InlineChange, SnapshotChanges};
 pub use changes_made::{ChangeEntry, ChangesMade, QualifiedName};

@@ -33,6 +33,8 @@ struct Holder {
     ticket: u64,
     /// When the next in line may take over; `None` while the batch is on its way to the store, which takes bounded time.
     until: Option<Instant>,
+    /// Whether its snapshot is inserted, so that the turn of the next in line is near.
+    is_finishing: bool,
 }
 
 #[derive(Debug)]
@@ -40,12 +42,24 @@ struct Waiter {
     ticket: u64,
     /// How long it may hold the slot, counted from its turn.
     reservation: Duration,
-    /// Wakes it when its turn has come, and when it is the next: only the next in line watches the holder's time, so that a
-    /// turn wakes two and not everybody.
+    /// Whether it has been told that its turn is near, and is not back yet to wait for it: somebody else watches the
+    /// holder's time meanwhile.
+    is_away: bool,
+    /// Wakes it when its turn has come or is near, and when it is the first of those who are here: only that one watches the
+    /// holder's time, so that a turn wakes two and not everybody.
     woken: Arc<Notify>,
 }
 
-/// A place in the queue, and the slot itself once it is this place's turn. Dropping it gives it up.
+/// A place in the queue.
+#[derive(Debug)]
+pub(crate) struct Place {
+    hold: Hold,
+    reservation: Duration,
+    /// Until when it is waited at.
+    deadline: Instant,
+}
+
+/// The slot. Dropping it gives it up, or the place in the queue where it is not this one's yet.
 #[derive(Debug)]
 pub(crate) struct Hold {
     shared: Arc<Shared>,
@@ -68,35 +82,22 @@ impl Slot {
 
     /// Waits in line for the slot, no longer than `limit`. It is then this caller's for `reservation` at least.
     pub(crate) async fn wait(&self, reservation: Duration, limit: Duration) -> Option<Hold> {
+        self.line_up(reservation, limit).turn().await
+    }
+
+    /// Takes a place in line for the slot, which is waited at no longer than `limit`. The slot is then this caller's for
+    /// `reservation` at least, from its turn on.
+    pub(crate) fn line_up(&self, reservation: Duration, limit: Duration) -> Place {
         let deadline = Instant::now() + limit;
-        let hold = {
-            let mut state = self.shared.lock();
-            let (ticket, woken) = state.enqueue(reservation);
-            if state.holder.is_none() {
-                state.pass_on();
-            }
-            self.hold(ticket, woken)
-        };
-        loop {
-            let expiry = {
-                let mut state = self.shared.lock();
-                self.shared.pass_on_expired(&mut state);
-                if state.is_held_by(hold.ticket) {
-                    return Some(hold);
-                }
-                let holder = state.holder.as_ref().filter(|_| state.is_next(hold.ticket));
-                holder.and_then(|holder| holder.until)
-            };
-            let now = Instant::now();
-            if now >= deadline {
-                return None;
-            }
-            let wake = expiry.map_or(deadline, |expiry| expiry.min(deadline));
-            tokio::select! {
-                // A wake-up that comes before this is not lost: it is kept for the next who asks.
-                () = hold.woken.notified() => {}
-                () = tokio::time::sleep_until(wake) => {}
-            }
+        let mut state = self.shared.lock();
+        let (ticket, woken) = state.enqueue(reservation);
+        if state.holder.is_none() {
+            state.pass_on();
+        }
+        Place {
+            hold: self.hold(ticket, woken),
+            reservation,
+            deadline,
         }
     }
 
@@ -115,10 +116,81 @@ impl Slot {
     }
 }
 
+impl Place {
+    /// Waits until the turn is near: who has the slot has inserted its snapshot, and this place is the next. What the caller
+    /// does then without the slot takes no time of its turn. It comes back for [`Place::turn`]; where it does not, its turn
+    /// costs others its reservation, and it waits anew should it come later.
+    pub(crate) async fn near(&mut self) {
+        self.wait_until(|state, ticket| {
+            let is_near = state.is_held_by(ticket) || state.is_near(ticket);
+            if is_near {
+                state.leave(ticket);
+            }
+            is_near
+        })
+        .await;
+    }
+
+    /// Waits for the slot.
+    pub(crate) async fn turn(mut self) -> Option<Hold> {
+        self.come_back();
+        let has_come = self.wait_until(|state, ticket| state.is_held_by(ticket)).await;
+        has_come.then_some(self.hold)
+    }
+
+    /// Who was away is here again: its turn, if it has begun meanwhile, begins now, and if it is over there comes another.
+    fn come_back(&self) {
+        let mut state = self.hold.shared.lock();
+        if let Some(waiter) = state.waiter(self.hold.ticket) {
+            waiter.is_away = false;
+        } else if !self.hold.renew_in(&mut state, self.reservation) {
+            state.waiting.push_back(Waiter {
+                ticket: self.hold.ticket,
+                reservation: self.reservation,
+                is_away: false,
+                woken: Arc::clone(&self.hold.woken),
+            });
+            if state.holder.is_none() {
+                state.pass_on();
+            }
+        }
+    }
+
+    /// Waits until something is so, no longer than to the deadline; whether it is. Who is the first of those who are here
+    /// watches the holder's time.
+    async fn wait_until(&mut self, mut is_so: impl FnMut(&mut State, u64) -> bool) -> bool {
+        let Place { hold, deadline, .. } = self;
+        loop {
+            let expiry = {
+                let mut state = hold.shared.lock();
+                hold.shared.pass_on_expired(&mut state);
+                if is_so(&mut state, hold.ticket) {
+                    return true;
+                }
+                let holder = state.holder.as_ref().filter(|_| state.is_watching(hold.ticket));
+                holder.and_then(|holder| holder.until)
+            };
+            let now = Instant::now();
+            if now >= *deadline {
+                return false;
+            }
+            let wake = expiry.map_or(*deadline, |expiry| expiry.min(*deadline));
+            tokio::select! {
+                // A wake-up that comes before this is not lost: it is kept for the next who asks.
+                () = hold.woken.notified() => {}
+                () = tokio::time::sleep_until(wake) => {}
+            }
+        }
+    }
+}
+
 impl Hold {
     /// Whether the slot is still this one's, which then may hold it for `reservation` from now.
     pub(crate) fn renew(&self, reservation: Duration) -> bool {
-        let mut state = self.shared.lock();
+        self.renew_in(&mut self.shared.lock(), reservation)
+    }
+
+    fn renew_in(&self, state: &mut State, reservation: Duration) -> bool {
         match &mut state.holder {
             Some(holder) if holder.ticket == self.ticket => {
                 holder.until = Some(Instant::now() + reservation);
@@ -128,13 +200,24 @@ impl Hold {
         }
     }
 
+    /// The same for one whose snapshot is inserted, which tells the next in line.
+    pub(crate) fn finish(&self, reservation: Duration) -> bool {
+        let mut state = self.shared.lock();
+        let is_held = self.renew_in(&mut state, reservation);
+        if is_held {
+            state.finish();
+        }
+        is_held
+    }
+
     /// The batch is on its way: from here on the slot is given back, and not taken away.
     pub(crate) fn writing(&self) {
         let mut state = self.shared.lock();
-        if let Some(holder) = &mut state.holder
-            && holder.ticket == self.ticket
-        {
-            holder.until = None;
+        if state.is_held_by(self.ticket) {
+            state.finish();
+            if let Some(holder) = &mut state.holder {
+                holder.until = None;
+            }
         }
     }
 }
@@ -145,9 +228,9 @@ impl Drop for Hold {
         if state.is_held_by(self.ticket) {
             state.pass_on();
         } else {
-            let was_next = state.is_next(self.ticket);
+            let was_first = state.is_next(self.ticket) || state.is_watching(self.ticket);
             state.waiting.retain(|waiter| waiter.ticket != self.ticket);
-            if was_next {
+            if was_first {
                 state.wake_next();
             }
         }
@@ -185,6 +268,7 @@ impl State {
         self.waiting.push_back(Waiter {
             ticket,
             reservation,
+            is_away: false,
             woken: Arc::clone(&woken),
         });
         (ticket, woken)
@@ -197,16 +281,54 @@ impl State {
             Holder {
                 ticket: waiter.ticket,
                 until: Some(Instant::now() + waiter.reservation),
+                is_finishing: false,
             }
         });
         self.wake_next();
     }
 
-    /// Lets who is the next now watch the holder's time.
-    fn wake_next(&self) {
-        if let Some(next) = self.waiting.front() {
-            next.woken.notify_one();
+    /// The holder's snapshot is inserted: the next in line may get ready.
+    fn finish(&mut self) {
+        if let Some(holder) = &mut self.holder
+            && !std::mem::replace(&mut holder.is_finishing, true)
+        {
+            self.wake_next();
         }
+    }
+
+    /// Lets who is the next now see it, and who is the first of those who are here watch the holder's time.
+    fn wake_next(&self) {
+        let next = self.waiting.front();
+        let watching = self.watching().filter(|_| next.is_none_or(|next| next.is_away));
+        for waiter in next.into_iter().chain(watching) {
+            waiter.woken.notify_one();
+        }
+    }
+
+    /// One that is told that its turn is near goes away to get ready.
+    fn leave(&mut self, ticket: u64) {
+        if let Some(waiter) = self.waiter(ticket) {
+            waiter.is_away = true;
+            self.wake_next();
+        }
+    }
+
+    fn waiter(&mut self, ticket: u64) -> Option<&mut Waiter> {
+        self.waiting.iter_mut().find(|waiter| waiter.ticket == ticket)
+    }
+
+    /// Whether it is the next, and the holder will not be long.
+    fn is_near(&self, ticket: u64) -> bool {
+        self.is_next(ticket) && self.holder.as_ref().is_some_and(|holder| holder.is_finishing)
+    }
+
+    /// The first of those who are here.
+    fn watching(&self) -> Option<&Waiter> {
+        self.waiting.iter().find(|waiter| !waiter.is_away)
+    }
+
+    fn is_watching(&self, ticket: u64) -> bool {
+        self.watching().is_some_and(|waiter| waiter.ticket == ticket)
     }
 
     fn is_next(&self, ticket: u64) -> bool {
@@ -221,6 +343,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex as StdMutex;
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -376,6 +500,99 @@ mod tests {
         assert_eq!(slot.waiting(), 0);
         drop(holder);
         assert!(slot.try_take(RESERVATION).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_in_line_is_told_when_the_holder_finishes() {
+        let slot = Slot::default();
+        let holder = slot.try_take(RESERVATION).unwrap();
+        let (mut next, mut other) = (slot.line_up(RESERVATION, LIMIT), slot.line_up(RESERVATION, LIMIT));
+        let pause = Duration::from_millis(10);
+        assert!(timeout(pause, next.near()).await.is_err(), "it has just begun");
+        assert!(holder.finish(RESERVATION));
+        timeout(Duration::ZERO, next.near()).await.unwrap();
+        assert!(timeout(pause, other.near()).await.is_err(), "one is before it");
+        let turn = tokio::spawn(next.turn());
+        tokio::time::sleep(pause).await;
+        assert!(!turn.is_finished(), "near is not yet here");
+        drop(holder);
+        let hold = turn.await.unwrap().unwrap();
+        assert!(
+            timeout(pause, other.near()).await.is_err(),
+            "that one has just begun"
+        );
+        hold.writing();
+        timeout(Duration::ZERO, other.near()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_told_and_does_not_come_costs_one_reservation() {
+        let slot = Slot::default();
+        let frozen = slot.try_take(RESERVATION).unwrap();
+        assert!(frozen.finish(RESERVATION));
+        let mut away = slot.line_up(RESERVATION, LIMIT);
+        away.near().await;
+        let start = Instant::now();
+        assert!(slot.wait(RESERVATION, LIMIT).await.is_some());
+        assert_eq!(start.elapsed(), RESERVATION * 2, "the holder's and its own");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_told_and_comes_late_takes_another_place() {
+        let slot = Slot::default();
+        let holder = slot.try_take(RESERVATION).unwrap();
+        assert!(holder.finish(RESERVATION));
+        let mut late = slot.line_up(RESERVATION, LIMIT);
+        late.near().await;
+        drop(holder);
+        let start = Instant::now();
+        let next = slot.wait(RESERVATION, LIMIT).await.unwrap();
+        assert_eq!(start.elapsed(), RESERVATION);
+        let late = tokio::spawn(late.turn());
+        tokio::task::yield_now().await;
+        assert_eq!(slot.waiting(), 1);
+        drop(next);
+        assert!(late.await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_has_begun_before_its_owner_came_is_whole() {
+        let slot = Slot::default();
+        let mut early = slot.line_up(RESERVATION, LIMIT);
+        early.near().await;
+        tokio::time::sleep(RESERVATION / 2).await;
+        let _hold = early.turn().await.unwrap();
+        let start = Instant::now();
+        assert!(slot.wait(RESERVATION, LIMIT).await.is_some());
+        assert_eq!(start.elapsed(), RESERVATION);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_told_and_goes_is_passed_over() {
+        let slot = Slot::default();
+        let holder = slot.try_take(RESERVATION).unwrap();
+        assert!(holder.finish(RESERVATION));
+        let mut away = slot.line_up(RESERVATION, LIMIT);
+        away.near().await;
+        let mut next = slot.line_up(RESERVATION, LIMIT);
+        let pause = Duration::from_millis(10);
+        assert!(timeout(pause, next.near()).await.is_err());
+        drop(away);
+        timeout(Duration::ZERO, next.near()).await.unwrap();
+        drop(holder);
+        assert!(timeout(Duration::ZERO, next.turn()).await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_told_later_than_the_limit() {
+        let slot = Slot::default();
+        let _holder = slot.try_take(LIMIT * 2).unwrap();
+        let mut next = slot.line_up(RESERVATION, LIMIT);
+        let start = Instant::now();
+        next.near().await;
+        assert!(next.turn().await.is_none());
+        assert_eq!(start.elapsed(), LIMIT);
+        assert_eq!(slot.waiting(), 0);
     }
 
     #[tokio::test(start_paused = true)]

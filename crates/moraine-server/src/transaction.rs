@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
-use moraine_commit::{Catalog, CatalogTransaction, CommitFailure, ReadError, TransactionSavepoint, Turn};
+use moraine_commit::{
+    Catalog, CatalogTransaction, CommitFailure, ReadError, TransactionSavepoint, Turn, TurnPlace,
+};
 use moraine_tables::{CompareOp, Comparison, Filter, Relation, Value};
 
 use crate::errors::{SqlError, state};
@@ -28,6 +30,8 @@ pub(crate) struct Transaction {
     pub(crate) started: i64,
     pub(crate) read_only: bool,
     pinned: BTreeMap<String, Pinned>,
+    /// The lakes that it is about to pin.
+    approached: BTreeMap<String, Approach>,
     /// The schema of the lake this transaction changes.
     written: Option<String>,
     pub(crate) ledger: Ledger,
@@ -54,6 +58,12 @@ struct Pinned {
     open: Option<(Arc<Catalog>, CatalogTransaction)>,
     /// The state before any change, where there was a store from the beginning.
     begun: Option<TransactionSavepoint>,
+}
+
+/// A lake that a transaction is going to begin on, and its place in line where it waits for its turn.
+struct Approach {
+    catalog: Arc<Catalog>,
+    place: Option<TurnPlace>,
 }
 
 /// The lakes a transaction has pinned.
@@ -85,6 +95,7 @@ impl Transaction {
             started: now_micros(),
             read_only,
             pinned: BTreeMap::new(),
+            approached: BTreeMap::new(),
             written: None,
             ledger: Ledger::default(),
             is_implicit: false,
@@ -116,6 +127,7 @@ impl Transaction {
             pinned: pinned
                 .map(|(schema, lake)| (schema.clone(), frozen(lake)))
                 .collect(),
+            approached: BTreeMap::new(),
             written: None,
             ledger: Ledger::default(),
             is_implicit: false,
@@ -207,22 +219,10 @@ impl Transaction {
         if self.pinned.contains_key(schema) {
             return Ok(());
         }
-        if self.opening == Opening::Other {
-            self.client.note_attach();
-        }
         let lake = self.lakes.lake(&self.database, schema)?;
-        // What opens a store is deep; its type ends here.
-        let open = match lake.existing().boxed().await? {
-            Some(catalog) => {
-                let turn = match self.read_only {
-                    true => None,
-                    false => lake
-                        .losses()
-                        .turn(&self.client, self.opening, Lately::of(&catalog)),
-                };
-                tracing::trace!(session = self.client.session, opening = ?self.opening, ?turn, "begins");
-                self.turn = self.turn.or(turn);
-                let transaction = begin(&lake, &catalog, turn).await?;
+        let open = match self.approach(schema).await? {
+            Some(Approach { catalog, place }) => {
+                let transaction = begin(&lake, &catalog, place).await?;
                 Some((catalog, transaction))
             }
             None => None,
@@ -231,6 +231,51 @@ impl Transaction {
         self.pinned
             .insert(schema.to_owned(), Pinned { lake, open, begun });
         Ok(())
+    }
+
+    /// Finds the lake of a schema and, where this transaction is to wait for its turn there, takes a place in line.
+    async fn approach(&mut self, schema: &str) -> Result<Option<Approach>, SqlError> {
+        if let Some(approach) = self.approached.remove(schema) {
+            return Ok(Some(approach));
+        }
+        if self.opening == Opening::Other {
+            self.client.note_attach();
+        }
+        let lake = self.lakes.lake(&self.database, schema)?;
+        // What opens a store is deep; its type ends here.
+        let Some(catalog) = lake.existing().boxed().await? else {
+            return Ok(None);
+        };
+        let turn = match self.read_only {
+            true => None,
+            false => lake
+                .losses()
+                .turn(&self.client, self.opening, Lately::of(&catalog)),
+        };
+        tracing::trace!(session = self.client.session, opening = ?self.opening, ?turn, "begins");
+        self.turn = self.turn.or(turn);
+        let place = turn.map(|turn| catalog.line_up(turn));
+        Ok(Some(Approach { catalog, place }))
+    }
+
+    /// Waits until this transaction's turn on the lake of a schema is near, and says whether a lake is known to be there.
+    /// Where the lake is pinned already there is nothing to wait for, and nothing is said.
+    ///
+    /// To wait here, before anything is read, is cheaper for DuckDB than to wait where it reads: it prepares a query on the
+    /// thread that runs its statement, which sleeps meanwhile, and reads on another one, for which it waits in a busy loop.
+    pub(crate) async fn come_near(&mut self, schema: &str) -> Result<bool, SqlError> {
+        if self.pinned.contains_key(schema) {
+            return Ok(false);
+        }
+        let Some(mut approach) = self.approach(schema).await? else {
+            return Ok(false);
+        };
+        if let Some(place) = &mut approach.place {
+            place.near().await;
+        }
+        let exists = approach.catalog.is_known_to_exist();
+        self.approached.insert(schema.to_owned(), approach);
+        Ok(exists)
     }
 
     /// The lake of a schema as this transaction sees it; `None` when there is none.
@@ -405,10 +450,10 @@ impl Drop for Transaction {
 async fn begin(
     lake: &Arc<Lake>,
     catalog: &Arc<Catalog>,
-    turn: Option<Turn>,
+    place: Option<TurnPlace>,
 ) -> Result<CatalogTransaction, SqlError> {
-    let begun = match turn {
-        Some(turn) => Box::pin(catalog.begin_in_turn(turn)).await,
+    let begun = match place {
+        Some(place) => Box::pin(catalog.begin_at(place)).await,
         None => Box::pin(catalog.begin()).await,
     };
     match begun {

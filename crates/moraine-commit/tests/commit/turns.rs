@@ -66,6 +66,29 @@ async fn a_turn_begins_at_the_newest_snapshot_when_it_comes() {
 }
 
 #[tokio::test]
+async fn a_turn_is_near_once_the_one_before_has_inserted_its_snapshot() {
+    let (catalog, _) = lake().await;
+    let mut before = catalog.begin_in_turn(Turn::Expected).await.unwrap();
+    let mut place = catalog.line_up(Turn::Expected);
+    let pause = Duration::from_millis(20);
+    assert!(tokio::time::timeout(pause, place.near()).await.is_err());
+    insert_snapshot(&mut before, 1, "").await.unwrap();
+    place.near().await;
+    let waiting = tokio::spawn({
+        let catalog = Arc::clone(&catalog);
+        async move { finish(catalog.begin_at(place).await.unwrap()).await }
+    });
+    tokio::time::sleep(pause).await;
+    assert!(!waiting.is_finished());
+    before.stage(vec![insert(table(1, 1, "t"))]).await.unwrap();
+    before.commit().await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap(), 2, "it begins on top of that one");
+    let place = catalog.line_up(Turn::Expected);
+    drop(place);
+    assert_eq!(commit(&catalog, "", vec![]).await.snapshot_id, Some(3));
+}
+
+#[tokio::test]
 async fn a_turn_that_is_not_used_is_given_back() {
     let (catalog, _) = lake().await;
     let reader = catalog.begin_in_turn(Turn::SecondTry).await.unwrap();

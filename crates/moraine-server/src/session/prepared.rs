@@ -8,9 +8,9 @@ use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 
 use super::control::Control;
 use super::general::General;
-use super::run::bind;
+use super::tables::{DescribedTables, SessionTables};
 use super::{Block, Session};
-use crate::bind::{Bound, Output, fold, object_name};
+use crate::bind::{Binder, Bound, Output, fold, object_name};
 use crate::errors::{SqlError, state};
 use crate::parse::Parsed;
 use crate::transaction::Transaction;
@@ -170,14 +170,15 @@ impl Session {
         }
         transaction.opens_with(parsed);
         let parameters = Arc::new(Parameters::to_learn(declared));
-        let bound = bind(
-            parsed,
-            Arc::clone(&parameters),
-            reader.names(),
+        let (names, now) = (reader.names(), transaction.started);
+        let mut tables = DescribedTables(SessionTables {
             transaction,
-            &self.temporary,
-        )
-        .await;
+            temporary: &self.temporary,
+            schema: names.schema.clone(),
+        });
+        let bound = Binder::new(&mut tables, Arc::clone(&parameters), names, now)
+            .bind(parsed)
+            .await;
         match (bound, General::of(parsed)) {
             (Ok(bound), _) => Ok(Description {
                 parameters: parameters.learned(),

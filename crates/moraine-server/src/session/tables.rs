@@ -46,3 +46,33 @@ impl Tables for SessionTables<'_> {
         }))
     }
 }
+
+/// The same tables for a statement that is described and not run. The columns of DuckLake's fixed tables are those of every
+/// lake, so to tell them nothing is read of one: a transaction that has read nothing yet does not come to its view here. It
+/// waits until its turn is near.
+pub(crate) struct DescribedTables<'a>(pub(crate) SessionTables<'a>);
+
+#[async_trait]
+impl Tables for DescribedTables<'_> {
+    async fn find(&mut self, name: &TableName) -> Result<Option<Source>, SqlError> {
+        let SessionTables {
+            transaction,
+            temporary,
+            schema,
+        } = &mut self.0;
+        let lake = name.schema.as_ref().unwrap_or(schema);
+        let is_hidden = name.schema.is_none() && temporary.contains_key(&name.table);
+        if !is_hidden
+            && let Some(relation) = Relation::parse(&name.table)
+            && let Some(columns) = moraine_tables::fixed_schema(relation)
+            && transaction.come_near(lake).await?
+        {
+            return Ok(Some(Source::Relation {
+                lake: lake.clone(),
+                relation,
+                schema: Arc::new(columns),
+            }));
+        }
+        self.0.find(name).await
+    }
+}

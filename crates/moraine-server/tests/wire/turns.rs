@@ -178,6 +178,32 @@ async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
 }
 
 #[tokio::test]
+async fn a_query_is_prepared_when_its_turn_is_near_and_read_when_it_comes() {
+    let server = TestServer::start().await;
+    let mut first = server.connect_to_lake().await;
+    let mut second = server.connect().await;
+    first.create_table(1, "a").await;
+    first.run("BEGIN").await;
+    assert_eq!(first.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
+    first.run(FILES_TO_DELETE_FROM).await;
+    second.run("BEGIN").await;
+    // As DuckDB's postgres_query does, which sleeps here and would not in a COPY.
+    second.parse("", NEWEST_SNAPSHOT, &[]).await;
+    second.send('D', b"S\0").await;
+    second.send('S', &[]).await;
+    let pause = Duration::from_millis(50);
+    assert!(tokio::time::timeout(pause, second.message()).await.is_err());
+    first.run(&create_table(2, "b")).await;
+    assert_eq!(second.until("Z").await.ok().kinds(), "1tTZ");
+    second.start_query(NEWEST_SNAPSHOT).await;
+    assert!(tokio::time::timeout(pause, second.message()).await.is_err());
+    first.run("COMMIT").await;
+    assert_eq!(second.until("Z").await.ok().table(), [["2"]]);
+    second.run(&create_table(3, "c")).await;
+    second.run("COMMIT").await;
+}
+
+#[tokio::test]
 async fn nobody_waits_for_who_only_reads() {
     let catalog = CatalogOptions {
         reservation: Duration::from_secs(3600),
