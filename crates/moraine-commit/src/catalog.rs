@@ -1,6 +1,7 @@
 //! One lake: an opened store and the commit slot in front of it. What a transaction does is in [`crate::transaction`],
 //! how a commit is written in [`crate::commit`].
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
@@ -57,12 +58,17 @@ pub enum Turn {
     /// waits for 10 s at most, and others wait for it for an eighth of the reservation from one of its statements to the next,
     /// until it is known to read only ([`CatalogTransaction::give_turn_up`]).
     Possible,
+    /// Its client has appended where appends are rebased, so it needs no turn; but no more than
+    /// [`CatalogOptions::appends_at_once`] are at work at the same time, each from its beginning to its commit. It waits
+    /// for 10 s at most, and others wait for it for an eighth of the reservation from one of its statements to the next.
+    Append,
 }
 
 /// A place in line for a turn ([`Catalog::line_up`]). Dropping it gives it up.
 #[derive(Debug)]
 pub struct TurnPlace {
     place: Place,
+    turn: Turn,
     reservation: Duration,
 }
 
@@ -108,6 +114,9 @@ pub struct CatalogOptions {
     /// Whether a transaction that only adds rows, and lost the race for its snapshot, is shifted to the newest head instead
     /// of refused. Off unless set: its client then takes its snapshot for the one that it had asked for.
     pub rebase_appends: bool,
+    /// How many appends are at work at the same time where appends are rebased ([`Turn::Append`]); twice the cores of this
+    /// machine unless set, where their clients are too: more would wait for one another, and DuckDB waits in a busy loop.
+    pub appends_at_once: usize,
 }
 
 impl Default for CatalogOptions {
@@ -121,6 +130,7 @@ impl Default for CatalogOptions {
             batch_bytes_max: BATCH_BYTES_MAX,
             group_bytes_max: GROUP_BYTES_MAX,
             rebase_appends: false,
+            appends_at_once: 2 * std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         }
     }
 }
@@ -131,6 +141,8 @@ impl Default for CatalogOptions {
 pub struct Catalog {
     store: Arc<dyn Store>,
     slot: Slot,
+    /// How many appends are at work at once.
+    appends: Slot,
     slot_wait: Duration,
     reservation: Duration,
     slot_idle: Duration,
@@ -202,6 +214,7 @@ impl Catalog {
             store,
             is_remote,
             slot: Slot::default(),
+            appends: Slot::with_room(options.appends_at_once.max(1)),
             slot_wait: options.slot_wait,
             reservation: options.reservation,
             slot_idle: options.slot_idle,
@@ -232,13 +245,18 @@ impl Catalog {
         let (reservation, limit) = match turn {
             Turn::SecondTry => (self.reservation, self.slot_wait),
             Turn::Expected => (self.reservation / EXPECTED_PART, self.slot_wait),
-            Turn::Possible => (
+            Turn::Possible | Turn::Append => (
                 self.reservation / POSSIBLE_PART,
                 POSSIBLE_WAIT.min(self.slot_wait),
             ),
         };
+        let slot = match turn {
+            Turn::Append => &self.appends,
+            _ => &self.slot,
+        };
         TurnPlace {
-            place: self.slot.line_up(reservation, limit),
+            place: slot.line_up(reservation, limit),
+            turn,
             reservation,
         }
     }
@@ -250,7 +268,10 @@ impl Catalog {
     pub async fn begin_at(self: &Arc<Self>, place: TurnPlace) -> Result<CatalogTransaction, CatalogError> {
         let hold = place.place.turn().await;
         let mut transaction = self.begin().await?;
-        transaction.give_slot(hold, place.reservation);
+        match place.turn {
+            Turn::Append => transaction.give_room(hold, place.reservation),
+            _ => transaction.give_slot(hold, place.reservation),
+        }
         Ok(transaction)
     }
 

@@ -1,6 +1,7 @@
 //! The commit slot of a lake: whose turn it is to write the next snapshot. Who comes waits in order; who has it has it until
 //! a deadline that only matters when somebody waits. It is a courtesy that spares clients lost races: what may be written
-//! is decided by the head alone, so a slot that was taken away, or never held, costs a retry and never a commit.
+//! is decided by the head alone, so a slot that was taken away, or never held, costs a retry and never a commit. A slot with
+//! room for several bounds how many are at work at once, in the same way.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +21,11 @@ struct Shared {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    holder: Option<Holder>,
+    /// Those who have it; one, unless there is room for more.
+    holders: Vec<Holder>,
+    room: usize,
     /// Those whose turn comes, in order.
     waiting: VecDeque<Waiter>,
     next_ticket: u64,
@@ -67,12 +70,31 @@ pub(crate) struct Hold {
     woken: Arc<Notify>,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        State {
+            holders: Vec::new(),
+            room: 1,
+            waiting: VecDeque::new(),
+            next_ticket: 0,
+        }
+    }
+}
+
 impl Slot {
+    /// A slot that `room` may have at once.
+    pub(crate) fn with_room(room: usize) -> Slot {
+        let slot = Slot::default();
+        slot.shared.lock().room = room;
+        slot
+    }
+
     /// The slot, if nobody has it or its holder's time is over, and nobody waits.
     pub(crate) fn try_take(&self, reservation: Duration) -> Option<Hold> {
         let mut state = self.shared.lock();
         self.shared.pass_on_expired(&mut state);
-        if state.holder.as_ref().is_some_and(|holder| !holder.is_over()) {
+        state.holders.retain(|holder| !holder.is_over());
+        if state.is_full() {
             return None;
         }
         let (ticket, woken) = state.enqueue(reservation);
@@ -91,7 +113,7 @@ impl Slot {
         let deadline = Instant::now() + limit;
         let mut state = self.shared.lock();
         let (ticket, woken) = state.enqueue(reservation);
-        if state.holder.is_none() {
+        if !state.is_full() {
             state.pass_on();
         }
         Place {
@@ -150,7 +172,7 @@ impl Place {
                 is_away: false,
                 woken: Arc::clone(&self.hold.woken),
             });
-            if state.holder.is_none() {
+            if !state.is_full() {
                 state.pass_on();
             }
         }
@@ -167,8 +189,8 @@ impl Place {
                 if is_so(&mut state, hold.ticket) {
                     return true;
                 }
-                let holder = state.holder.as_ref().filter(|_| state.is_watching(hold.ticket));
-                holder.and_then(|holder| holder.until)
+                let holders = state.holders.iter().filter(|_| state.is_watching(hold.ticket));
+                holders.filter_map(|holder| holder.until).min()
             };
             let now = Instant::now();
             if now >= *deadline {
@@ -191,13 +213,10 @@ impl Hold {
     }
 
     fn renew_in(&self, state: &mut State, reservation: Duration) -> bool {
-        match &mut state.holder {
-            Some(holder) if holder.ticket == self.ticket => {
-                holder.until = Some(Instant::now() + reservation);
-                true
-            }
-            _ => false,
-        }
+        let holder = state.holder(self.ticket);
+        holder
+            .map(|holder| holder.until = Some(Instant::now() + reservation))
+            .is_some()
     }
 
     /// The same for one whose snapshot is inserted, which tells the next in line.
@@ -205,7 +224,7 @@ impl Hold {
         let mut state = self.shared.lock();
         let is_held = self.renew_in(&mut state, reservation);
         if is_held {
-            state.finish();
+            state.finish(self.ticket);
         }
         is_held
     }
@@ -213,11 +232,9 @@ impl Hold {
     /// The batch is on its way: from here on the slot is given back, and not taken away.
     pub(crate) fn writing(&self) {
         let mut state = self.shared.lock();
-        if state.is_held_by(self.ticket) {
-            state.finish();
-            if let Some(holder) = &mut state.holder {
-                holder.until = None;
-            }
+        if let Some(holder) = state.holder(self.ticket) {
+            holder.until = None;
+            state.finish(self.ticket);
         }
     }
 }
@@ -226,6 +243,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         if state.is_held_by(self.ticket) {
+            state.holders.retain(|holder| holder.ticket != self.ticket);
             state.pass_on();
         } else {
             let was_first = state.is_next(self.ticket) || state.is_watching(self.ticket);
@@ -244,11 +262,12 @@ impl Shared {
 
     /// Lets the next in line take over from a holder whose time is over.
     fn pass_on_expired(&self, state: &mut State) {
-        if !state.waiting.is_empty() && state.holder.as_ref().is_some_and(Holder::is_over) {
+        if !state.waiting.is_empty() && state.holders.iter().any(Holder::is_over) {
             tracing::debug!(
                 waiting = state.waiting.len(),
                 "the commit slot was taken from who held it too long"
             );
+            state.holders.retain(|holder| !holder.is_over());
             state.pass_on();
         }
     }
@@ -274,22 +293,32 @@ impl State {
         (ticket, woken)
     }
 
-    /// Makes the next in line the holder, or nobody.
+    /// Gives what is free to the next in line.
     fn pass_on(&mut self) {
-        self.holder = self.waiting.pop_front().map(|waiter| {
+        while !self.is_full()
+            && let Some(waiter) = self.waiting.pop_front()
+        {
             waiter.woken.notify_one();
-            Holder {
+            self.holders.push(Holder {
                 ticket: waiter.ticket,
                 until: Some(Instant::now() + waiter.reservation),
                 is_finishing: false,
-            }
-        });
+            });
+        }
         self.wake_next();
     }
 
+    fn is_full(&self) -> bool {
+        self.holders.len() >= self.room
+    }
+
+    fn holder(&mut self, ticket: u64) -> Option<&mut Holder> {
+        self.holders.iter_mut().find(|holder| holder.ticket == ticket)
+    }
+
     /// The holder's snapshot is inserted: the next in line may get ready.
-    fn finish(&mut self) {
-        if let Some(holder) = &mut self.holder
+    fn finish(&mut self, ticket: u64) {
+        if let Some(holder) = self.holder(ticket)
             && !std::mem::replace(&mut holder.is_finishing, true)
         {
             self.wake_next();
@@ -319,7 +348,7 @@ impl State {
 
     /// Whether it is the next, and the holder will not be long.
     fn is_near(&self, ticket: u64) -> bool {
-        self.is_next(ticket) && self.holder.as_ref().is_some_and(|holder| holder.is_finishing)
+        self.is_next(ticket) && self.holders.iter().any(|holder| holder.is_finishing)
     }
 
     /// The first of those who are here.
@@ -336,7 +365,7 @@ impl State {
     }
 
     fn is_held_by(&self, ticket: u64) -> bool {
-        self.holder.as_ref().is_some_and(|holder| holder.ticket == ticket)
+        self.holders.iter().any(|holder| holder.ticket == ticket)
     }
 }
 
@@ -593,6 +622,34 @@ mod tests {
         assert!(next.turn().await.is_none());
         assert_eq!(start.elapsed(), LIMIT);
         assert_eq!(slot.waiting(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_have_it_as_there_is_room_for() {
+        let slot = Slot::with_room(3);
+        let start = Instant::now();
+        let turns = line(&slot, 8, Duration::from_millis(10)).await;
+        assert_eq!(*turns.lock().unwrap(), [0, 1, 2]);
+        assert!(slot.try_take(RESERVATION).is_none());
+        let last = slot.wait(RESERVATION, LIMIT).await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_millis(20));
+        assert_eq!(turns.lock().unwrap().len(), 8);
+        // Of those who do nothing each costs its own place, for its reservation.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let _frozen = (
+            slot.wait(RESERVATION, LIMIT).await,
+            slot.wait(RESERVATION, LIMIT).await,
+        );
+        drop(last);
+        let start = Instant::now();
+        let _turns = line(&slot, 4, Duration::from_millis(10)).await;
+        assert!(slot.wait(RESERVATION, LIMIT).await.is_some());
+        assert_eq!(start.elapsed(), Duration::from_millis(40));
+        let _all = (
+            slot.wait(RESERVATION, LIMIT).await,
+            slot.wait(RESERVATION, LIMIT).await,
+        );
+        assert!(start.elapsed() >= RESERVATION);
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,6 +31,8 @@ pub struct CatalogTransaction {
     /// The commit slot: from the beginning where this transaction waited for its turn, else from the insertion of its
     /// snapshot.
     slot: Option<Hold>,
+    /// One of the places of appends, where this one had to wait for it.
+    room: Option<Hold>,
     /// How long others wait for it from one of its statements to the next, until it has inserted its snapshot.
     patience: Duration,
     has_lost: bool,
@@ -106,6 +108,7 @@ impl CatalogTransaction {
             staging: Staging::new(view),
             premise,
             slot: None,
+            room: None,
             patience: Duration::ZERO,
             has_lost: false,
             is_race_open: false,
@@ -171,6 +174,11 @@ impl CatalogTransaction {
 
     pub(crate) fn give_slot(&mut self, hold: Option<Hold>, patience: Duration) {
         self.slot = hold;
+        self.patience = patience;
+    }
+
+    pub(crate) fn give_room(&mut self, hold: Option<Hold>, patience: Duration) {
+        self.room = hold;
         self.patience = patience;
     }
 
@@ -360,6 +368,7 @@ impl CatalogTransaction {
             staging: self.staging.frozen(),
             premise: self.premise,
             slot: None,
+            room: None,
             patience: Duration::ZERO,
             has_lost: false,
             is_race_open: false,
@@ -403,7 +412,9 @@ impl CatalogTransaction {
     ///
     /// # Errors
     /// See [`CommitFailure`].
-    pub async fn commit(self) -> Result<Committed, CommitFailure> {
+    pub async fn commit(mut self) -> Result<Committed, CommitFailure> {
+        // From here on its client only waits.
+        self.room = None;
         if self.is_torn {
             let detail =
                 "a statement failed after the transaction had been shifted to a newer snapshot".to_owned();

@@ -201,7 +201,9 @@ impl Transaction {
             match shown {
                 Some(Intention::Write) => transaction.take_turn(),
                 // What updates reads too.
-                Some(Intention::Read) if self.turn == Some(Turn::Possible) && !self.is_writing => {
+                Some(Intention::Read)
+                    if matches!(self.turn, Some(Turn::Possible | Turn::Append)) && !self.is_writing =>
+                {
                     transaction.give_turn_up();
                 }
                 _ => transaction.keep_turn(),

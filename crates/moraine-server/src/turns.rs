@@ -126,10 +126,13 @@ impl Client {
 
     /// Whether the next transaction may be one that must not be overtaken.
     fn may_update(&self, lately: Lately) -> bool {
-        let is_reader = self.reads.load(Ordering::Relaxed) >= READS_IN_A_ROW;
-        let is_appender = self.appends.load(Ordering::Relaxed);
         let may_be_a_job = !lately.only_grows || self.has_attached.load(Ordering::Relaxed);
-        lately.is_busy && may_be_a_job && !is_reader && !is_appender
+        lately.is_busy && may_be_a_job
+    }
+
+    /// Whether the next transaction is expected to read only.
+    fn is_reader(&self) -> bool {
+        self.reads.load(Ordering::Relaxed) >= READS_IN_A_ROW
     }
 }
 
@@ -190,8 +193,13 @@ impl Losses {
         if client.is_writing() {
             return Some(Turn::Expected);
         }
-        let may_update = opening == Opening::NewestSnapshot && client.may_update(lately);
-        may_update.then_some(Turn::Possible)
+        if opening != Opening::NewestSnapshot || client.is_reader() {
+            return None;
+        }
+        if client.appends.load(Ordering::Relaxed) {
+            return Some(Turn::Append);
+        }
+        client.may_update(lately).then_some(Turn::Possible)
     }
 
     fn claim(&mut self, client: &Client, opening: Opening) -> bool {
@@ -388,7 +396,12 @@ mod tests {
         client.note_end(true);
         assert_eq!(turn(BUSY), Some(Turn::Possible), "a reader no more");
         client.note_append();
-        assert_eq!(turn(BUSY), None, "what it does needs no turn");
+        for _ in 0..READS_IN_A_ROW {
+            assert_eq!(turn(BUSY), Some(Turn::Append), "what it does needs no turn");
+            client.note_read();
+        }
+        assert_eq!(turn(BUSY), None, "a reader again");
+        client.note_append();
         client.note_end(false);
         assert_eq!(turn(BUSY), Some(Turn::Possible));
     }

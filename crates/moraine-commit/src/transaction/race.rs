@@ -28,6 +28,7 @@ impl CatalogTransaction {
 
     /// This transaction is not known to commit a snapshot, so nobody has to wait for it. It can still commit one.
     pub fn give_turn_up(&mut self) {
+        self.room = None;
         if self.staged.snapshot.is_none() {
             self.slot = None;
         }
@@ -35,6 +36,9 @@ impl CatalogTransaction {
 
     /// This transaction is at work: others go on waiting for it.
     pub fn keep_turn(&self) {
+        if let Some(room) = &self.room {
+            room.renew(self.patience);
+        }
         if self.staged.snapshot.is_none()
             && let Some(hold) = &self.slot
         {

@@ -187,6 +187,38 @@ async fn the_less_is_known_of_a_client_the_less_it_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn so_many_appends_are_at_work_at_once_and_no_more() {
+    let catalog = lake_with(CatalogOptions {
+        rebase_appends: true,
+        appends_at_once: 2,
+        ..CatalogOptions::default()
+    })
+    .await;
+    let pause = Duration::from_millis(100);
+    let first = catalog.begin_in_turn(Turn::Append).await.unwrap();
+    let mut reading = catalog.begin_in_turn(Turn::Append).await.unwrap();
+    let mut third = catalog.line_up(Turn::Append);
+    assert!(tokio::time::timeout(pause, third.near()).await.is_err());
+    reading.give_turn_up();
+    tokio::time::timeout(pause, third.near()).await.unwrap();
+    let third = catalog.begin_at(third).await.unwrap();
+    // Whoever comes for something else is not kept.
+    let start = Instant::now();
+    drop(catalog.begin_in_turn(Turn::SecondTry).await.unwrap());
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    // One that commits makes room, and so does one that does nothing for too long.
+    let fourth = catalog.line_up(Turn::Append);
+    assert_eq!(finish(third).await.unwrap(), 1);
+    let fourth = catalog.begin_at(fourth).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    first.keep_turn();
+    let fifth = catalog.begin_in_turn(Turn::Append).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(250));
+    assert_eq!(finish(fourth).await.unwrap(), 2);
+    drop((first, fifth));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_may_be_about_to_commit_does_not_wait_for_ever() {
     let catalog = lake_with(CatalogOptions {
         slot_idle: Duration::from_secs(3600),
