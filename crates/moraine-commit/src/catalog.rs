@@ -75,7 +75,7 @@ pub struct TurnPlace {
 impl TurnPlace {
     /// Waits until the turn is near, no longer than for the turn itself: whoever has it has inserted its snapshot, and nobody
     /// else comes before this one. What a client does from here to its first read is then done while the other commits.
-    pub async fn near(&mut self) {
+    pub async fn near(&self) {
         self.place.near().await;
     }
 }

@@ -142,19 +142,15 @@ impl Place {
     /// Waits until the turn is near: who has the slot has inserted its snapshot, and this place is the next. What the caller
     /// does then without the slot takes no time of its turn. It comes back for [`Place::turn`]; where it does not, its turn
     /// costs others its reservation, and it waits anew should it come later.
-    pub(crate) async fn near(&mut self) {
-        self.wait_until(|state, ticket| {
-            let is_near = state.is_held_by(ticket) || state.is_near(ticket);
-            if is_near {
-                state.leave(ticket);
-            }
-            is_near
-        })
-        .await;
+    pub(crate) async fn near(&self) {
+        self.come_back();
+        self.wait_until(|state, ticket| state.is_held_by(ticket) || state.is_near(ticket))
+            .await;
+        self.hold.shared.lock().leave(self.hold.ticket);
     }
 
     /// Waits for the slot.
-    pub(crate) async fn turn(mut self) -> Option<Hold> {
+    pub(crate) async fn turn(self) -> Option<Hold> {
         self.come_back();
         let has_come = self.wait_until(|state, ticket| state.is_held_by(ticket)).await;
         has_come.then_some(self.hold)
@@ -180,13 +176,13 @@ impl Place {
 
     /// Waits until something is so, no longer than to the deadline; whether it is. Who is the first of those who are here
     /// watches the holder's time.
-    async fn wait_until(&mut self, mut is_so: impl FnMut(&mut State, u64) -> bool) -> bool {
+    async fn wait_until(&self, is_so: impl Fn(&State, u64) -> bool) -> bool {
         let Place { hold, deadline, .. } = self;
         loop {
             let expiry = {
                 let mut state = hold.shared.lock();
                 hold.shared.pass_on_expired(&mut state);
-                if is_so(&mut state, hold.ticket) {
+                if is_so(&state, hold.ticket) {
                     return true;
                 }
                 let holders = state.holders.iter().filter(|_| state.is_watching(hold.ticket));
@@ -334,7 +330,7 @@ impl State {
         }
     }
 
-    /// One that is told that its turn is near goes away to get ready.
+    /// One goes away to get ready.
     fn leave(&mut self, ticket: u64) {
         if let Some(waiter) = self.waiter(ticket) {
             waiter.is_away = true;
@@ -535,7 +531,7 @@ mod tests {
     async fn the_next_in_line_is_told_when_the_holder_finishes() {
         let slot = Slot::default();
         let holder = slot.try_take(RESERVATION).unwrap();
-        let (mut next, mut other) = (slot.line_up(RESERVATION, LIMIT), slot.line_up(RESERVATION, LIMIT));
+        let (next, other) = (slot.line_up(RESERVATION, LIMIT), slot.line_up(RESERVATION, LIMIT));
         let pause = Duration::from_millis(10);
         assert!(timeout(pause, next.near()).await.is_err(), "it has just begun");
         assert!(holder.finish(RESERVATION));
@@ -559,7 +555,7 @@ mod tests {
         let slot = Slot::default();
         let frozen = slot.try_take(RESERVATION).unwrap();
         assert!(frozen.finish(RESERVATION));
-        let mut away = slot.line_up(RESERVATION, LIMIT);
+        let away = slot.line_up(RESERVATION, LIMIT);
         away.near().await;
         let start = Instant::now();
         assert!(slot.wait(RESERVATION, LIMIT).await.is_some());
@@ -571,7 +567,7 @@ mod tests {
         let slot = Slot::default();
         let holder = slot.try_take(RESERVATION).unwrap();
         assert!(holder.finish(RESERVATION));
-        let mut late = slot.line_up(RESERVATION, LIMIT);
+        let late = slot.line_up(RESERVATION, LIMIT);
         late.near().await;
         drop(holder);
         let start = Instant::now();
@@ -585,9 +581,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_asks_again_after_its_turn_is_told_of_another() {
+        let slot = Slot::default();
+        let late = slot.line_up(RESERVATION, LIMIT);
+        late.near().await;
+        late.near().await;
+        let next = slot.wait(RESERVATION, LIMIT).await.unwrap();
+        let start = Instant::now();
+        assert!(next.finish(RESERVATION));
+        late.near().await;
+        drop(next);
+        assert!(late.turn().await.is_some());
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_turn_that_has_begun_before_its_owner_came_is_whole() {
         let slot = Slot::default();
-        let mut early = slot.line_up(RESERVATION, LIMIT);
+        let early = slot.line_up(RESERVATION, LIMIT);
         early.near().await;
         tokio::time::sleep(RESERVATION / 2).await;
         let _hold = early.turn().await.unwrap();
@@ -601,9 +612,9 @@ mod tests {
         let slot = Slot::default();
         let holder = slot.try_take(RESERVATION).unwrap();
         assert!(holder.finish(RESERVATION));
-        let mut away = slot.line_up(RESERVATION, LIMIT);
+        let away = slot.line_up(RESERVATION, LIMIT);
         away.near().await;
-        let mut next = slot.line_up(RESERVATION, LIMIT);
+        let next = slot.line_up(RESERVATION, LIMIT);
         let pause = Duration::from_millis(10);
         assert!(timeout(pause, next.near()).await.is_err());
         drop(away);
@@ -616,12 +627,24 @@ mod tests {
     async fn nobody_is_told_later_than_the_limit() {
         let slot = Slot::default();
         let _holder = slot.try_take(LIMIT * 2).unwrap();
-        let mut next = slot.line_up(RESERVATION, LIMIT);
+        let next = slot.line_up(RESERVATION, LIMIT);
         let start = Instant::now();
         next.near().await;
         assert!(next.turn().await.is_none());
         assert_eq!(start.elapsed(), LIMIT);
         assert_eq!(slot.waiting(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_told_at_the_limit_and_does_not_come_is_not_relied_on() {
+        let slot = Slot::default();
+        let _holder = slot.try_take(LIMIT * 2).unwrap();
+        let silent = slot.line_up(RESERVATION, LIMIT);
+        let start = Instant::now();
+        let next = tokio::spawn(slot.line_up(RESERVATION, LIMIT * 4).turn());
+        silent.near().await;
+        assert!(next.await.unwrap().is_some());
+        assert_eq!(start.elapsed(), LIMIT * 2 + RESERVATION);
     }
 
     #[tokio::test(start_paused = true)]

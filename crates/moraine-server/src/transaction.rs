@@ -269,10 +269,10 @@ impl Transaction {
         if self.pinned.contains_key(schema) {
             return Ok(false);
         }
-        let Some(mut approach) = self.approach(schema).await? else {
+        let Some(approach) = self.approach(schema).await? else {
             return Ok(false);
         };
-        if let Some(place) = &mut approach.place {
+        if let Some(place) = &approach.place {
             place.near().await;
         }
         let exists = approach.catalog.is_known_to_exist();

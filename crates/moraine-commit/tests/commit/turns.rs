@@ -69,7 +69,7 @@ async fn a_turn_begins_at_the_newest_snapshot_when_it_comes() {
 async fn a_turn_is_near_once_the_one_before_has_inserted_its_snapshot() {
     let (catalog, _) = lake().await;
     let mut before = catalog.begin_in_turn(Turn::Expected).await.unwrap();
-    let mut place = catalog.line_up(Turn::Expected);
+    let place = catalog.line_up(Turn::Expected);
     let pause = Duration::from_millis(20);
     assert!(tokio::time::timeout(pause, place.near()).await.is_err());
     insert_snapshot(&mut before, 1, "").await.unwrap();
@@ -197,7 +197,7 @@ async fn so_many_appends_are_at_work_at_once_and_no_more() {
     let pause = Duration::from_millis(100);
     let first = catalog.begin_in_turn(Turn::Append).await.unwrap();
     let mut reading = catalog.begin_in_turn(Turn::Append).await.unwrap();
-    let mut third = catalog.line_up(Turn::Append);
+    let third = catalog.line_up(Turn::Append);
     assert!(tokio::time::timeout(pause, third.near()).await.is_err());
     reading.give_turn_up();
     tokio::time::timeout(pause, third.near()).await.unwrap();

@@ -157,9 +157,8 @@ const FILES_TO_DELETE_FROM: &str = "COPY (SELECT \"delete_file_id\", \"path\" FR
 /// The same, to read them.
 const FILES_TO_READ: &str = "COPY (SELECT \"data_file_id\", \"path\" FROM \"ducklake_data_file\" WHERE \"table_id\" = '1') TO STDOUT (FORMAT \"binary\");";
 
-#[tokio::test]
-async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
-    let server = TestServer::start().await;
+/// A client that has its turn and is about to update, and another one that has begun.
+async fn one_updating_and_another(server: &TestServer) -> (Client, Client) {
     let mut first = server.connect_to_lake().await;
     let mut second = server.connect().await;
     first.create_table(1, "a").await;
@@ -167,6 +166,13 @@ async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
     assert_eq!(first.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
     first.run(FILES_TO_DELETE_FROM).await;
     second.run("BEGIN").await;
+    (first, second)
+}
+
+#[tokio::test]
+async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
+    let server = TestServer::start().await;
+    let (mut first, mut second) = one_updating_and_another(&server).await;
     second.start_query(NEWEST_SNAPSHOT).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     first.run(&create_table(2, "b")).await;
@@ -180,13 +186,7 @@ async fn who_may_be_about_to_update_reads_when_its_turn_comes() {
 #[tokio::test]
 async fn a_query_is_prepared_when_its_turn_is_near_and_read_when_it_comes() {
     let server = TestServer::start().await;
-    let mut first = server.connect_to_lake().await;
-    let mut second = server.connect().await;
-    first.create_table(1, "a").await;
-    first.run("BEGIN").await;
-    assert_eq!(first.run(NEWEST_SNAPSHOT).await.table(), [["1"]]);
-    first.run(FILES_TO_DELETE_FROM).await;
-    second.run("BEGIN").await;
+    let (mut first, mut second) = one_updating_and_another(&server).await;
     // As DuckDB's postgres_query does, which sleeps here and would not in a COPY.
     second.parse("", NEWEST_SNAPSHOT, &[]).await;
     second.send('D', b"S\0").await;
