@@ -238,11 +238,17 @@ impl Connection {
         let mut wire = ClientWire(client);
         let name = message.name.as_deref().unwrap_or_default();
         if message.target_type == TARGET_TYPE_BYTE_PORTAL {
-            let described = session.describe_portal(name).await?;
-            return wire.feed(fields(described.into_iter())).await;
+            session.cancel_token().start();
+            let described = session.describe_portal(name).await;
+            session.cancel_token().finish();
+            return wire.feed(fields(described?.into_iter())).await;
         }
         let prepared = session.prepared(name)?;
-        let described = session.describe_prepared(&prepared).await?;
+        // What was prepared before its transaction began waits for a turn here.
+        session.cancel_token().start();
+        let described = session.describe_prepared(&prepared).await;
+        session.cancel_token().finish();
+        let described = described?;
         let oids = described.parameters.iter().map(Type::oid).collect();
         let parameters = ParameterDescription::new(oids);
         wire.feed(PgWireBackendMessage::ParameterDescription(parameters))

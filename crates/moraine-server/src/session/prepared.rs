@@ -8,6 +8,7 @@ use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 
 use super::control::Control;
 use super::general::General;
+use super::run::interruptible;
 use super::tables::{DescribedTables, SessionTables};
 use super::{Block, Session};
 use crate::bind::{Binder, Bound, Output, fold, object_name};
@@ -110,7 +111,7 @@ impl Session {
                 Err(SqlError::in_failed_transaction())
             }
             Block::Open(mut transaction) => {
-                let outcome = self.describe_in(parsed, declared, &mut transaction).await;
+                let outcome = self.describe_with(parsed, declared, &mut transaction).await;
                 match outcome {
                     Ok(_) => self.block = Block::Open(transaction),
                     Err(_) => self.failed(transaction),
@@ -121,16 +122,29 @@ impl Session {
                 self.block = Block::Idle;
                 // What the messages before this one have done, it sees.
                 if let Some(mut transaction) = self.implicit.take() {
-                    let outcome = self.describe_in(parsed, declared, &mut transaction).await;
+                    let outcome = self.describe_with(parsed, declared, &mut transaction).await;
                     self.implicit = Some(transaction);
                     return outcome;
                 }
                 let mut transaction = self.new_transaction(true);
-                let outcome = self.describe_in(parsed, declared, &mut transaction).await;
+                let outcome = self.describe_with(parsed, declared, &mut transaction).await;
                 transaction.commit().await?;
                 outcome
             }
         }
+    }
+
+    /// [`Session::describe_in`] so that neither a panic, nor a cancel request, nor the statement timeout outlives it: it may
+    /// wait for its transaction's turn.
+    async fn describe_with(
+        &mut self,
+        parsed: &Parsed,
+        declared: &[Option<Type>],
+        transaction: &mut Transaction,
+    ) -> Result<Description, SqlError> {
+        let cancel = Arc::clone(&self.cancel);
+        let timeout = self.settings.statement_timeout();
+        interruptible(&cancel, timeout, self.describe_in(parsed, declared, transaction)).await
     }
 
     async fn describe_in(

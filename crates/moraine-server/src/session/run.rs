@@ -55,11 +55,11 @@ impl Framing {
 }
 
 /// Runs something so that neither a panic, nor a cancel request, nor the statement timeout outlives it.
-pub(super) async fn interruptible<T>(
+pub(super) async fn interruptible<T, E: From<SqlError>>(
     cancel: &CancelToken,
     timeout: Option<Duration>,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let work = AssertUnwindSafe(work).catch_unwind();
     let expired = async {
         match timeout {

@@ -204,6 +204,46 @@ async fn a_query_is_prepared_when_its_turn_is_near_and_read_when_it_comes() {
 }
 
 #[tokio::test]
+async fn a_wait_for_a_turn_where_a_query_is_prepared_can_be_ended() {
+    let server = TestServer::start().await;
+    let (mut first, mut second) = one_updating_and_another(&server).await;
+    second.parse("", NEWEST_SNAPSHOT, &[]).await;
+    second.send('S', &[]).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    second.cancel(&second.secret.clone()).await;
+    let soon = Duration::from_secs(2);
+    let answer = tokio::time::timeout(soon, second.until("Z")).await.unwrap();
+    assert_eq!((answer.state().as_str(), answer.status()), ("57014", 'E'));
+    second.run("ROLLBACK").await;
+    second.run("SET statement_timeout = 100").await;
+    second.run("BEGIN").await;
+    second.parse("", NEWEST_SNAPSHOT, &[]).await;
+    let answer = tokio::time::timeout(soon, second.sync()).await.unwrap();
+    assert_eq!((answer.state().as_str(), answer.status()), ("57014", 'E'));
+    second.run("ROLLBACK").await;
+    // One that was prepared before waits where it is described.
+    second.parse("newest", NEWEST_SNAPSHOT, &[]).await;
+    second.sync().await.ok();
+    second.run("BEGIN").await;
+    second.send('D', b"Snewest\0").await;
+    let answer = tokio::time::timeout(soon, second.sync()).await.unwrap();
+    assert_eq!((answer.state().as_str(), answer.status()), ("57014", 'E'));
+    second.run("ROLLBACK").await;
+    second.run("SET statement_timeout = 0").await;
+    second.run("BEGIN").await;
+    second.send('D', b"Snewest\0").await;
+    second.send('S', &[]).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    second.cancel(&second.secret.clone()).await;
+    let answer = tokio::time::timeout(soon, second.until("Z")).await.unwrap();
+    assert_eq!((answer.state().as_str(), answer.status()), ("57014", 'E'));
+    second.run("ROLLBACK").await;
+    first.run(&create_table(2, "b")).await;
+    first.run("COMMIT").await;
+    assert_eq!(second.run(NEWEST_SNAPSHOT).await.table(), [["2"]]);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_who_only_reads() {
     let catalog = CatalogOptions {
         reservation: Duration::from_secs(3600),
