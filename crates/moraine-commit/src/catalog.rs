@@ -74,7 +74,8 @@ pub struct TurnPlace {
 
 impl TurnPlace {
     /// Waits until the turn is near, no longer than for the turn itself: whoever has it has inserted its snapshot, and nobody
-    /// else comes before this one. What a client does from here to its first read is then done while the other commits.
+    /// else comes before this one. What a client does from here to its first read is then done while the other commits. For
+    /// a [`Turn::Append`] it is the turn itself.
     pub async fn near(&self) {
         self.place.near().await;
     }

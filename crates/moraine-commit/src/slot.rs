@@ -98,7 +98,6 @@ impl Slot {
             return None;
         }
         let (ticket, woken) = state.enqueue(reservation);
-        state.pass_on();
         Some(self.hold(ticket, woken))
     }
 
@@ -113,9 +112,6 @@ impl Slot {
         let deadline = Instant::now() + limit;
         let mut state = self.shared.lock();
         let (ticket, woken) = state.enqueue(reservation);
-        if !state.is_full() {
-            state.pass_on();
-        }
         Place {
             hold: self.hold(ticket, woken),
             reservation,
@@ -162,15 +158,12 @@ impl Place {
         if let Some(waiter) = state.waiter(self.hold.ticket) {
             waiter.is_away = false;
         } else if !self.hold.renew_in(&mut state, self.reservation) {
-            state.waiting.push_back(Waiter {
+            state.line_up(Waiter {
                 ticket: self.hold.ticket,
                 reservation: self.reservation,
                 is_away: false,
                 woken: Arc::clone(&self.hold.woken),
             });
-            if !state.is_full() {
-                state.pass_on();
-            }
         }
     }
 
@@ -261,7 +254,7 @@ impl Shared {
         if !state.waiting.is_empty() && state.holders.iter().any(Holder::is_over) {
             tracing::debug!(
                 waiting = state.waiting.len(),
-                "the commit slot was taken from who held it too long"
+                "a turn was taken from who held it too long"
             );
             state.holders.retain(|holder| !holder.is_over());
             state.pass_on();
@@ -280,13 +273,20 @@ impl State {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let woken = Arc::new(Notify::new());
-        self.waiting.push_back(Waiter {
+        self.line_up(Waiter {
             ticket,
             reservation,
             is_away: false,
             woken: Arc::clone(&woken),
         });
         (ticket, woken)
+    }
+
+    fn line_up(&mut self, waiter: Waiter) {
+        self.waiting.push_back(waiter);
+        if !self.is_full() {
+            self.pass_on();
+        }
     }
 
     /// Gives what is free to the next in line.
@@ -390,6 +390,15 @@ mod tests {
             tokio::task::yield_now().await;
         }
         turns
+    }
+
+    /// Who has the slot and has inserted its snapshot, and the next, who has been told so.
+    async fn one_finishing_and_one_told(slot: &Slot) -> (Hold, Place) {
+        let holder = slot.try_take(RESERVATION).unwrap();
+        assert!(holder.finish(RESERVATION));
+        let next = slot.line_up(RESERVATION, LIMIT);
+        next.near().await;
+        (holder, next)
     }
 
     #[tokio::test(start_paused = true)]
@@ -553,10 +562,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_told_and_does_not_come_costs_one_reservation() {
         let slot = Slot::default();
-        let frozen = slot.try_take(RESERVATION).unwrap();
-        assert!(frozen.finish(RESERVATION));
-        let away = slot.line_up(RESERVATION, LIMIT);
-        away.near().await;
+        let (_frozen, _away) = one_finishing_and_one_told(&slot).await;
         let start = Instant::now();
         assert!(slot.wait(RESERVATION, LIMIT).await.is_some());
         assert_eq!(start.elapsed(), RESERVATION * 2, "the holder's and its own");
@@ -565,10 +571,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_told_and_comes_late_takes_another_place() {
         let slot = Slot::default();
-        let holder = slot.try_take(RESERVATION).unwrap();
-        assert!(holder.finish(RESERVATION));
-        let late = slot.line_up(RESERVATION, LIMIT);
-        late.near().await;
+        let (holder, late) = one_finishing_and_one_told(&slot).await;
         drop(holder);
         let start = Instant::now();
         let next = slot.wait(RESERVATION, LIMIT).await.unwrap();
@@ -610,10 +613,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_told_and_goes_is_passed_over() {
         let slot = Slot::default();
-        let holder = slot.try_take(RESERVATION).unwrap();
-        assert!(holder.finish(RESERVATION));
-        let away = slot.line_up(RESERVATION, LIMIT);
-        away.near().await;
+        let (holder, away) = one_finishing_and_one_told(&slot).await;
         let next = slot.line_up(RESERVATION, LIMIT);
         let pause = Duration::from_millis(10);
         assert!(timeout(pause, next.near()).await.is_err());

@@ -26,7 +26,8 @@ impl CatalogTransaction {
         self.keep_turn();
     }
 
-    /// This transaction is not known to commit a snapshot, so nobody has to wait for it. It can still commit one.
+    /// This transaction is not known to commit a snapshot, so nobody has to wait for it, neither for its turn nor for its place
+    /// among the appends. It can still commit one.
     pub fn give_turn_up(&mut self) {
         self.room = None;
         if self.staged.snapshot.is_none() {

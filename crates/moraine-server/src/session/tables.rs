@@ -22,19 +22,31 @@ pub(crate) struct SessionTables<'a> {
     pub(crate) schema: String,
 }
 
+impl SessionTables<'_> {
+    /// The temporary table of this name.
+    fn temporary(&self, name: &TableName) -> Option<Source> {
+        let schema = name.schema.as_deref();
+        let may_be = schema.is_none_or(|schema| schema == TEMPORARY_SCHEMA);
+        let table = self.temporary.get(&name.table).filter(|_| may_be)?;
+        Some(Source::Temporary(Arc::clone(table)))
+    }
+
+    /// The schema of the lake that has a table of this name, if any has.
+    fn lake(&self, name: &TableName) -> String {
+        name.schema.as_ref().unwrap_or(&self.schema).clone()
+    }
+}
+
 #[async_trait]
 impl Tables for SessionTables<'_> {
     async fn find(&mut self, name: &TableName) -> Result<Option<Source>, SqlError> {
-        let schema = name.schema.as_deref();
-        if schema.is_none_or(|schema| schema == TEMPORARY_SCHEMA)
-            && let Some(table) = self.temporary.get(&name.table)
-        {
-            return Ok(Some(Source::Temporary(Arc::clone(table))));
+        if let Some(temporary) = self.temporary(name) {
+            return Ok(Some(temporary));
         }
         let Some(relation) = Relation::parse(&name.table) else {
             return Ok(None);
         };
-        let lake = schema.unwrap_or(&self.schema).to_owned();
+        let lake = self.lake(name);
         let Some(catalog) = self.transaction.read(&lake).await? else {
             return Ok(None);
         };
@@ -55,20 +67,14 @@ pub(crate) struct DescribedTables<'a>(pub(crate) SessionTables<'a>);
 #[async_trait]
 impl Tables for DescribedTables<'_> {
     async fn find(&mut self, name: &TableName) -> Result<Option<Source>, SqlError> {
-        let SessionTables {
-            transaction,
-            temporary,
-            schema,
-        } = &mut self.0;
-        let lake = name.schema.as_ref().unwrap_or(schema);
-        let is_hidden = name.schema.is_none() && temporary.contains_key(&name.table);
-        if !is_hidden
+        let lake = self.0.lake(name);
+        if self.0.temporary(name).is_none()
             && let Some(relation) = Relation::parse(&name.table)
             && let Some(columns) = moraine_tables::fixed_schema(relation)
-            && transaction.come_near(lake).await?
+            && self.0.transaction.come_near(&lake).await?
         {
             return Ok(Some(Source::Relation {
-                lake: lake.clone(),
+                lake,
                 relation,
                 schema: Arc::new(columns),
             }));
